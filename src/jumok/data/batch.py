@@ -1,0 +1,108 @@
+"""What a model is fed: one frozen dataclass per kind of batch.
+
+Rows are padded on the right with `PAD`. A source row is `tokens <eos>`, a target row is `<sos> tokens <eos>`; the
+decoder reads `target.ids[:, :-1]` and is asked for `target.ids[:, 1:]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+PAD, UNKNOWN, START, END = 0, 1, 2, 3
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<sos>", "<eos>")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Padded rows of token ids and how much of each row is real."""
+
+    ids: Tensor  # (B, L) int64
+    lengths: Tensor  # (B,) int64
+
+    @classmethod
+    def pad(cls, rows: Sequence[Sequence[int]]) -> Sequences:
+        """Lay rows of unequal length side by side. A batch always has at least one column."""
+        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
+        width = max(1, int(lengths.max())) if rows else 1
+        ids = torch.full((len(rows), width), PAD, dtype=torch.long)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = torch.as_tensor(row, dtype=torch.long)
+        return cls(ids, lengths)
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, L) bool, True where the token is real."""
+        return torch.arange(self.ids.size(1), device=self.ids.device)[None, :] < self.lengths[:, None]
+
+    @property
+    def tokens(self) -> int:
+        return int(self.lengths.sum())
+
+    def __len__(self) -> int:
+        return self.ids.size(0)
+
+    def to(self, device: torch.device | str) -> Sequences:
+        return Sequences(self.ids.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True))
+
+    def rows(self, start: int, stop: int) -> Sequences:
+        lengths = self.lengths[start:stop]
+        return Sequences(self.ids[start:stop, : max(1, int(lengths.max()))], lengths)
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Sentences and their translations. `indices` are the pair numbers in the corpus, for messages."""
+
+    source: Sequences
+    target: Sequences
+    indices: tuple[int, ...] = ()
+    corpus: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        indices: Sequence[int] = (),
+        corpus: int = 0,
+    ) -> PairBatch:
+        """From token ids without special tokens."""
+        return cls(source_batch(sources), target_batch(targets), tuple(indices), corpus)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the loss is taken over: the target with its `<eos>`."""
+        return self.target.tokens - len(self)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def to(self, device: torch.device | str) -> PairBatch:
+        return PairBatch(self.source.to(device), self.target.to(device), self.indices, self.corpus)
+
+    def split(self, parts: int) -> list[PairBatch]:
+        """The same sentences in `parts` smaller batches (fewer, when there are fewer sentences)."""
+        size = -(-len(self) // parts)
+        return [
+            PairBatch(
+                self.source.rows(start, start + size),
+                self.target.rows(start, start + size),
+                self.indices[start : start + size],
+                self.corpus,
+            )
+            for start in range(0, len(self), size)
+        ]
+
+
+def source_batch(rows: Sequence[Sequence[int]]) -> Sequences:
+    """Token ids as the encoder reads them: `tokens <eos>`."""
+    return Sequences.pad([[*row, END] for row in rows])
+
+
+def target_batch(rows: Sequence[Sequence[int]]) -> Sequences:
+    """Token ids as the decoder reads and writes them: `<sos> tokens <eos>`."""
+    return Sequences.pad([[START, *row, END] for row in rows])

@@ -1,0 +1,35 @@
+"""Errors made for people: what is wrong, where, and what to do about it.
+
+`BadInput` ends a command with exit code 2, `Failure` with 1. Anything else is a bug of ours and shows its traceback
+only under `--debug`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class JumokError(Exception):
+    """The message is printed as it stands."""
+
+    exit_code = 1
+
+
+class BadInput(JumokError):
+    """Something the user gave us: a file, a key, a value."""
+
+    exit_code = 2
+
+
+class Failure(JumokError):
+    """Something that went wrong on the way: a full disk, a loss that is not a number."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """' Did you mean "width"?' or, when nothing is near, the list of what there is."""
+    choices = sorted(known)
+    near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    if near:
+        return f' Did you mean "{near[0]}"?'
+    return f" Known: {', '.join(choices)}." if choices else ""
