@@ -1,0 +1,66 @@
+"""Files that are either whole or not there: everything a run writes goes through here."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from jumok.errors import Failure
+
+
+def replace_file(path: Path, content: bytes | str) -> None:
+    """Write under a temporary name, flush to disk, rename: a reader never sees half a file."""
+    data = content.encode("utf-8") if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def flush_file(path: Path) -> None:
+    """Make sure that a file's bytes are on the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def flush_folder(path: Path) -> None:
+    """Make a rename durable where the system can do that (folders cannot be opened on Windows)."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def disk_errors_named(what: str, where: Path, advice: str) -> Iterator[None]:
+    """Turn the system's disk errors into a sentence with the place and the way out."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Failure(f"no space left on the disk while {what} ({where}). {advice}") from None
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise Failure(f"no permission to write while {what} ({where}). {advice}") from None
+        raise Failure(f"{error.strerror or error} while {what} ({where}). {advice}") from None
+
+
+def remove_folder(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)

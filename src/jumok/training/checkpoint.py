@@ -1,0 +1,181 @@
+"""Checkpoints that survive a kill at any instant.
+
+A checkpoint is written under a temporary name with the checksum of every file, flushed, and renamed; only then does
+`last.json` point to it. Reading verifies the checksums and falls back to the newest good one. Tensors are safetensors,
+the rest is JSON: nothing here can execute code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from jumok.errors import BadInput, Failure
+from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder, replace_file, sha256
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
+
+Say = Callable[[str], None]
+
+
+def save(
+    run: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, keep: int, best: bool
+) -> Path:
+    """Write `checkpoints/step-N`, point to it, and remove what is older than the `keep` newest and not the best."""
+    final = run.checkpoints / f"step-{state.update}"
+    last_good = run.pointed("last")
+    advice = (
+        f"The checkpoint of update {last_good} is intact. " if last_good is not None else ""
+    ) + f"Free some space, then: jumok train --resume --run {run.path}"
+    with disk_errors_named(f"writing the checkpoint of update {state.update}", run.checkpoints, advice):
+        _write(final, model, optimizer, state)
+        if best:
+            run.point("best", state.update, value=state.best)
+        run.point("last", state.update)
+    for step, path in _found(run):
+        if step not in (state.update, state.best_update) and step not in _newest(run, keep):
+            remove_folder(path)
+    return final
+
+
+def _write(final: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> None:
+    temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
+    remove_folder(temporary)
+    try:
+        temporary.mkdir(parents=True)
+        _save_tensors(_weights(model), temporary / MODEL)
+        _save_tensors(_optimizer_tensors(model, optimizer), temporary / OPTIMIZER)
+        (temporary / STATE).write_text(json.dumps(state.to_json(), indent=1) + "\n", encoding="utf-8")
+        files = (MODEL, OPTIMIZER, STATE)
+        for name in files:
+            flush_file(temporary / name)
+        replace_file(temporary / CHECKSUMS, json.dumps({name: sha256(temporary / name) for name in files}) + "\n")
+        remove_folder(final)  # only there when a resumed run reaches a step again: the same content, or damaged
+        temporary.rename(final)
+        flush_folder(final.parent)
+    finally:
+        remove_folder(temporary)
+
+
+def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:  # it wraps the system's error and hides its number
+        if "os error 28" in str(error) or "No space" in str(error):
+            raise OSError(28, "No space left on device") from None
+        raise OSError(5, str(error)) from None
+
+
+def _weights(model: nn.Module) -> dict[str, Tensor]:
+    """Each stored tensor once: a tied weight is saved under its first name."""
+    seen: dict[int, str] = {}
+    weights = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen[id(tensor)] = name
+            weights[name] = tensor.detach().cpu().contiguous()
+    return weights
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}:{key}": value.detach().cpu().contiguous()
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> TrainState:
+    """Put a verified checkpoint into a model (and an optimiser)."""
+    load_weights(model, load_file(folder / MODEL), str(folder / MODEL))
+    if optimizer is not None:
+        stored = load_file(folder / OPTIMIZER)
+        parameters = dict(model.named_parameters())
+        for entry, value in stored.items():
+            name, key = entry.rsplit(":", 1)
+            parameter = parameters[name]
+            # AdamW keeps its step counts on the CPU unless it is the fused CUDA one
+            on_device = key != "step" or parameter.is_cuda
+            optimizer.state[parameter][key] = value.to(parameter.device) if on_device else value
+    return TrainState.from_json(json.loads((folder / STATE).read_text(encoding="utf-8")))
+
+
+def load_weights(model: nn.Module, weights: dict[str, Tensor], origin: str) -> None:
+    """Weights into a model, each of the right shape (half-precision files are widened)."""
+    expected = _weights(model)
+    missing, extra = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
+    if missing or extra:
+        raise BadInput(f"{origin} does not fit its recipe: missing {missing[:3]}, unexpected {extra[:3]}")
+    for name, tensor in weights.items():
+        if tensor.shape != expected[name].shape:
+            raise BadInput(
+                f"{origin} does not fit its recipe: {name} is {tuple(tensor.shape)}, "
+                f"the recipe says {tuple(expected[name].shape)}"
+            )
+    model.load_state_dict({name: weights[name] for name in expected}, strict=False)
+
+
+def problem(folder: Path) -> str | None:
+    """What is wrong with a checkpoint, or None when every checksum is right."""
+    try:
+        checksums = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
+        for name in (MODEL, OPTIMIZER, STATE):
+            if name == OPTIMIZER and name not in checksums:  # a run made for translating only
+                continue
+            if sha256(folder / name) != checksums[name]:
+                return f"{name} is damaged (its checksum differs)"
+    except FileNotFoundError as error:
+        return f"{Path(str(error.filename)).name} is missing"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"it cannot be read ({type(error).__name__}: {error})"
+    return None
+
+
+def newest_good(run: RunFolder, say: Say, prefer: str | None = None) -> Path | None:
+    """The checkpoint that `prefer` ("best") names, else the newest; each damaged one is named and passed over.
+
+    None only when nothing was ever written; when all that was written is damaged, that is an error.
+    """
+    found = dict(_found(run))
+    order = sorted(found, reverse=True)
+    preferred = run.pointed(prefer) if prefer else None
+    if preferred in found:
+        order.remove(preferred)
+        order.insert(0, preferred)
+    for position, step in enumerate(order):
+        wrong = problem(found[step])
+        if wrong is None:
+            if position:
+                say(f"falling back to the checkpoint of update {step}")
+            return found[step]
+        say(f"checkpoint {found[step]}: {wrong}")
+    if order:
+        raise Failure(f"no checkpoint in {run.checkpoints} is intact: nothing to load")
+    return None
+
+
+def _found(run: RunFolder) -> Iterator[tuple[int, Path]]:
+    if run.checkpoints.is_dir():
+        for path in run.checkpoints.iterdir():
+            if match := re.fullmatch(r"step-(\d+)", path.name):
+                yield int(match[1]), path
+
+
+def _newest(run: RunFolder, keep: int) -> set[int]:
+    return set(sorted((step for step, _ in _found(run)), reverse=True)[:keep])
+
+
+def discard_unfinished(run: RunFolder) -> None:
+    """Remove what a kill in the middle of writing left behind."""
+    for path in run.checkpoints.glob(".writing-*"):
+        remove_folder(path)

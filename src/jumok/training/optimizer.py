@@ -1,0 +1,54 @@
+"""AdamW and the learning rate, both as pure functions of where the run is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from jumok.recipe import Training
+
+
+def build_optimizer(model: nn.Module, training: Training) -> torch.optim.AdamW:
+    """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink."""
+    matrices = [p for p in model.parameters() if p.requires_grad and p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.requires_grad and p.dim() < 2]
+    groups = [
+        {"params": matrices, "weight_decay": training.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    device = next(model.parameters()).device.type
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=training.learning_rate,
+        betas=training.betas,
+        fused=device in ("cpu", "cuda"),
+    )
+
+
+def learning_rate(training: Training, update: int, total: int | None, plateau_scale: float = 1.0) -> float:
+    """The rate for the update with number `update` (from 0).
+
+    A linear rise over `warmup` updates to the peak, then
+        constant      peak
+        inverse-sqrt  peak · √(warmup / t)
+        cosine        peak · ½ (1 + cos(π · progress))
+        linear        peak · (1 − progress)
+        plateau       peak · factor^cuts
+    While `--minutes` has not fixed `total` yet, the rate stays at the peak after the warm-up.
+    """
+    peak, warmup = training.learning_rate, training.warmup
+    time = update + 1
+    if time <= warmup:
+        return peak * time / warmup
+    if training.schedule == "plateau":
+        return peak * plateau_scale
+    if training.schedule == "inverse-sqrt":
+        return peak * math.sqrt(max(warmup, 1) / time)
+    if training.schedule == "constant" or total is None:
+        return peak
+    progress = min(1.0, (time - warmup) / max(1, total - warmup + 1))
+    if training.schedule == "cosine":
+        return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
+    return peak * (1.0 - progress)

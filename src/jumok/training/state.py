@@ -1,0 +1,45 @@
+"""What a run must remember besides weights and optimiser, so that a resumed run is the run that never stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class TrainState:
+    update: int = 0  # updates done
+    total: int | None = None  # updates planned; None while `--minutes` is still measuring
+    minutes: float | None = None  # what `--minutes` asked for
+    seconds: float = 0.0  # time spent so far, over all sessions
+    tokens: int = 0  # target tokens learned from
+    best: float | None = None  # best validation value, larger is better
+    best_update: int | None = None
+    stale: int = 0  # validations since the best
+    plateau_stale: int = 0  # validations since the last progress or cut
+    plateau_scale: float = 1.0  # what the plateau schedule has multiplied the learning rate by
+    metrics_bytes: int = 0  # length of metrics.jsonl at this moment
+    threads: int = 0
+    stopped: str | None = None  # why the run is complete, when it is
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> TrainState:
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{key: value for key, value in raw.items() if key in known})
+
+    def note_validation(self, value: float, plateau_patience: int, plateau_factor: float) -> bool:
+        """Take a validation value (larger is better) into account; True when it is the best so far."""
+        if self.best is None or value > self.best:
+            self.best, self.best_update = value, self.update
+            self.stale = self.plateau_stale = 0
+            return True
+        self.stale += 1
+        self.plateau_stale += 1
+        if self.plateau_stale > plateau_patience:
+            self.plateau_scale *= plateau_factor
+            self.plateau_stale = 0
+        return False
