@@ -1,0 +1,41 @@
+"""What every task gives the training loop: batches, an objective, and a validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss as a sum and the number of things summed, so that any grouping of batches gives the same gradient."""
+
+    sum: Tensor
+    count: int
+    parts: dict[str, Tensor] = field(default_factory=dict)  # further sums over the same count, for the log
+
+
+class Objective(nn.Module):
+    """A model and what it is asked for: `forward(batch) -> Loss`. This is what is compiled, wrapped and sharded."""
+
+    model: nn.Module
+
+
+class Task(Protocol):
+    """What is learned. The loop knows nothing else about it."""
+
+    objective: Objective
+
+    def batches(self, update: int) -> list[Any]:
+        """The micro-batches of an update, a pure function of its number. Each has `.tokens` and `.to(device)`."""
+        ...
+
+    def validate(self) -> dict[str, float]:
+        """Numbers on the validation set: at least "loss"."""
+        ...
+
+    def name_batch(self, batch: Any) -> str:
+        """Where a batch comes from, in words: for messages about it."""
+        ...

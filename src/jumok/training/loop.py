@@ -1,0 +1,197 @@
+"""ONE training loop for every task.
+
+    for each update:  batches(update) → objective → gradients / count → clip → AdamW → state
+
+The position of a run is one number, the update. All randomness of an update comes from (seed, update, micro-batch), so a
+run that was killed and resumed computes, to the bit, what the undisturbed one does.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from jumok.errors import Failure
+from jumok.recipe import Recipe
+from jumok.tasks.objective import Task
+from jumok.training import checkpoint
+from jumok.training.device import seed_for
+from jumok.training.events import Events, MetricsFile
+from jumok.training.optimizer import build_optimizer, learning_rate
+from jumok.training.pace import Pace
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+
+class Interrupted(Failure):
+    """Ctrl-C (or SIGTERM): everything is saved."""
+
+    exit_code = 130
+
+
+@dataclass
+class _Window:
+    """Sums since the last line of progress."""
+
+    loss: float = 0.0
+    tokens: int = 0
+    parts: dict[str, float] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
+
+    def values(self) -> dict[str, float]:
+        seconds = max(time.perf_counter() - self.began, 1e-9)
+        means = {name: value / self.tokens for name, value in {"loss": self.loss, **self.parts}.items()}
+        return {**means, "tokens_per_second": self.tokens / seconds}
+
+
+class Loop:
+    def __init__(
+        self, task: Task, recipe: Recipe, run: RunFolder, device: torch.device, state: TrainState, events: Events
+    ) -> None:
+        self.task, self.recipe, self.run, self.device = task, recipe, run, device
+        self.training = recipe.training
+        self.objective = task.objective.to(device)
+        self.optimizer = build_optimizer(self.objective, self.training)
+        self.state, self.events = state, events
+        self.metrics = next(sink for sink in events.sinks if isinstance(sink, MetricsFile))
+        self.pace = Pace(state)
+
+    def go(self) -> TrainState:
+        """Train until the plan is done, early stopping says so, or someone interrupts."""
+        state, training = self.state, self.training
+        began = time.perf_counter() - state.seconds
+        window = _Window()
+        with _interrupts() as interrupted:
+            while state.stopped is None:
+                started = time.perf_counter()
+                loss = self._update()
+                self._log(window, loss)
+                if state.update % training.log_every == 0:
+                    rate = self.optimizer.param_groups[0]["lr"]
+                    self.events("train", state.update, **window.values(), learning_rate=rate)
+                    window = _Window()
+                state.seconds = time.perf_counter() - began
+                if self.pace.measured(time.perf_counter() - started):
+                    self._fix_plan(began)
+                    window = _Window()
+                last = state.update == state.total
+                if last or state.update % training.validate_every == 0:
+                    self._validate()
+                    window = _Window()
+                if last:
+                    state.stopped = f"all {state.total} updates are done"
+                elif training.patience and state.stale >= training.patience:
+                    state.stopped = f"no progress in {state.stale} validations"
+                state.seconds = time.perf_counter() - began
+                if state.stopped or self._checkpoint_due():
+                    self._save()
+                if interrupted.is_set() and state.stopped is None:
+                    self._save()
+                    raise Interrupted(
+                        f"stopped after update {state.update}; everything is saved. "
+                        f"Go on with: jumok train --resume --run {self.run.path}"
+                    )
+        return state
+
+    def _update(self) -> dict[str, float]:
+        """One update: θ ← AdamW(θ, clip(∇ Σ loss / count))."""
+        state, training = self.state, self.training
+        batches = self.task.batches(state.update)
+        count = sum(batch.tokens for batch in batches)
+        sums: dict[str, torch.Tensor] = {}
+        self.objective.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        for micro, batch in enumerate(batches):
+            torch.manual_seed(seed_for(self.recipe.seed, state.update, micro))
+            loss = self.objective(batch.to(self.device))
+            (loss.sum / count).backward()
+            for name, value in {"loss": loss.sum, **loss.parts}.items():
+                sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters(), training.clip or math.inf)
+        names = [*sums, "gradient_norm"]
+        values = dict(zip(names, torch.stack([*sums.values(), norm.float()]).tolist(), strict=True))
+        if not all(math.isfinite(value) for value in values.values()):
+            self._stop_at_nan(batches, values, count)
+        rate = learning_rate(training, state.update, state.total, state.plateau_scale)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        state.update += 1
+        state.tokens += count
+        return {**values, "tokens": count}
+
+    def _stop_at_nan(self, batches: list[Any], values: dict[str, float], count: int) -> None:
+        """The weights are still those of the last good update: keep them, say where it happened, stop."""
+        self._save()
+        where = "; ".join(self.task.name_batch(batch) for batch in batches)
+        shown = ", ".join(f"{name} {value / (1 if name == 'gradient_norm' else count):g}" for name, value in values.items())
+        raise Failure(
+            f"update {self.state.update + 1} is not a number ({shown}) on {where}. "
+            f"The state before it is saved (checkpoint of update {self.state.update}). Look at those lines, or start "
+            f"again with a lower training.learning_rate (now {self.training.learning_rate:g}) or training.clip "
+            f"(now {self.training.clip:g})."
+        )
+
+    def _log(self, window: _Window, values: dict[str, float]) -> None:
+        window.tokens += int(values["tokens"])
+        window.loss += values["loss"]
+        for name, value in values.items():
+            if name == "gradient_norm":
+                window.parts[name] = window.parts.get(name, 0.0) + value * values["tokens"]  # a mean over tokens
+            elif name not in ("loss", "tokens"):
+                window.parts[name] = window.parts.get(name, 0.0) + value
+
+    def _fix_plan(self, began: float) -> None:
+        """`--minutes`: the speed is known now, so the number of updates is fixed, once, and stored."""
+        validation_began = time.perf_counter()
+        self.task.validate()
+        validation = time.perf_counter() - validation_began
+        self.pace.fix(time.perf_counter() - began, validation, self.training)
+        self.events("plan", self.state.update, updates=self.state.total, reason=self.pace.reason)
+        self._save()
+
+    def _validate(self) -> None:
+        state, training = self.state, self.training
+        values = self.task.validate()
+        value = -values["loss"] if training.metric == "loss" else values[training.metric]
+        is_best = state.note_validation(value, training.plateau_patience, training.plateau_factor)
+        self.events("valid", state.update, **values, best=is_best)
+        self._save(best=is_best)
+
+    def _checkpoint_due(self) -> bool:
+        return self.state.update % self.training.checkpoint_every == 0
+
+    def _save(self, best: bool = False) -> None:
+        self.state.metrics_bytes = self.metrics.bytes
+        checkpoint.save(self.run, self.objective.model, self.optimizer, self.state, self.training.keep, best)
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """The first Ctrl-C or SIGTERM asks for a clean stop after the current update; the second is immediate."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked  # signals belong to the main thread; a notebook's worker just trains
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(number, previous[number])
+
+    previous: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous[number] = signal.signal(number, ask)
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
