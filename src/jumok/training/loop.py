@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -38,21 +37,6 @@ class Interrupted(Failure):
     exit_code = 130
 
 
-@dataclass
-class _Window:
-    """Sums since the last line of progress."""
-
-    loss: float = 0.0
-    tokens: int = 0
-    parts: dict[str, float] = field(default_factory=dict)
-    began: float = field(default_factory=time.perf_counter)
-
-    def values(self) -> dict[str, float]:
-        seconds = max(time.perf_counter() - self.began, 1e-9)
-        means = {name: value / self.tokens for name, value in {"loss": self.loss, **self.parts}.items()}
-        return {**means, "tokens_per_second": self.tokens / seconds}
-
-
 class Loop:
     def __init__(
         self, task: Task, recipe: Recipe, run: RunFolder, device: torch.device, state: TrainState, events: Events
@@ -69,33 +53,29 @@ class Loop:
         """Train until the plan is done, early stopping says so, or someone interrupts."""
         state, training = self.state, self.training
         began = time.perf_counter() - state.seconds
-        window = _Window()
         with _interrupts() as interrupted:
             while state.stopped is None:
                 started = time.perf_counter()
-                loss = self._update()
-                self._log(window, loss)
-                if state.update % training.log_every == 0:
-                    rate = self.optimizer.param_groups[0]["lr"]
-                    self.events("train", state.update, **window.values(), learning_rate=rate)
-                    window = _Window()
+                self._note(self._update())
+                seconds = time.perf_counter() - started
+                self._log(seconds)
                 state.seconds = time.perf_counter() - began
-                if self.pace.measured(time.perf_counter() - started):
+                save = state.update % training.checkpoint_every == 0 or interrupted.is_set()
+                if self.pace.measured(seconds):
                     self._fix_plan(began)
-                    window = _Window()
-                last = state.update == state.total
-                if last or state.update % training.validate_every == 0:
-                    self._validate()
-                    window = _Window()
-                if last:
+                    save = True
+                is_best = False
+                if state.update == state.total or state.update % training.validate_every == 0:
+                    is_best = self._validate()
+                    save = True
+                if state.update == state.total:
                     state.stopped = f"all {state.total} updates are done"
                 elif training.patience and state.stale >= training.patience:
                     state.stopped = f"no progress in {state.stale} validations"
                 state.seconds = time.perf_counter() - began
-                if state.stopped or self._checkpoint_due():
-                    self._save()
+                if save or state.stopped:
+                    self._save(best=is_best)
                 if interrupted.is_set() and state.stopped is None:
-                    self._save()
                     raise Interrupted(
                         f"stopped after update {state.update}; everything is saved. "
                         f"Go on with: jumok train --resume --run {self.run.path}"
@@ -141,14 +121,24 @@ class Loop:
             f"(now {self.training.clip:g})."
         )
 
-    def _log(self, window: _Window, values: dict[str, float]) -> None:
-        window.tokens += int(values["tokens"])
-        window.loss += values["loss"]
+    def _note(self, values: dict[str, float]) -> None:
+        """Add an update to the sums since the last line of progress. They are state: a kill must not lose them."""
+        window = self.state.window
         for name, value in values.items():
-            if name == "gradient_norm":
-                window.parts[name] = window.parts.get(name, 0.0) + value * values["tokens"]  # a mean over tokens
-            elif name not in ("loss", "tokens"):
-                window.parts[name] = window.parts.get(name, 0.0) + value
+            # the norm has no tokens of its own: weighted by them, dividing by their sum gives its mean
+            weight = values["tokens"] if name == "gradient_norm" else 1
+            window[name] = window.get(name, 0.0) + value * weight
+
+    def _log(self, seconds: float) -> None:
+        window = self.state.window
+        window["seconds"] = window.get("seconds", 0.0) + seconds
+        if self.state.update % self.training.log_every == 0:
+            tokens, spent = window.pop("tokens"), window.pop("seconds")
+            means = {name: value / tokens for name, value in window.items()}
+            rate = self.optimizer.param_groups[0]["lr"]
+            speed = tokens / max(spent, 1e-9)
+            self.events("train", self.state.update, **means, learning_rate=rate, tokens_per_second=speed)
+            window.clear()
 
     def _fix_plan(self, began: float) -> None:
         """`--minutes`: the speed is known now, so the number of updates is fixed, once, and stored."""
@@ -157,18 +147,15 @@ class Loop:
         validation = time.perf_counter() - validation_began
         self.pace.fix(time.perf_counter() - began, validation, self.training)
         self.events("plan", self.state.update, updates=self.state.total, reason=self.pace.reason)
-        self._save()
 
-    def _validate(self) -> None:
+    def _validate(self) -> bool:
+        """Measure on the validation set; True when this is the best so far."""
         state, training = self.state, self.training
         values = self.task.validate()
         value = -values["loss"] if training.metric == "loss" else values[training.metric]
         is_best = state.note_validation(value, training.plateau_patience, training.plateau_factor)
         self.events("valid", state.update, **values, best=is_best)
-        self._save(best=is_best)
-
-    def _checkpoint_due(self) -> bool:
-        return self.state.update % self.training.checkpoint_every == 0
+        return is_best
 
     def _save(self, best: bool = False) -> None:
         self.state.metrics_bytes = self.metrics.bytes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -19,6 +19,7 @@ class TrainState:
     stale: int = 0  # validations since the best
     plateau_stale: int = 0  # validations since the last progress or cut
     plateau_scale: float = 1.0  # what the plateau schedule has multiplied the learning rate by
+    window: dict[str, float] = field(default_factory=dict)  # sums since the last line of progress
     metrics_bytes: int = 0  # length of metrics.jsonl at this moment
     threads: int = 0
     stopped: str | None = None  # why the run is complete, when it is

@@ -1,0 +1,147 @@
+"""Translation: pairs → batches, model → objective, translations → metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import chain
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from jumok.data.batch import PairBatch
+from jumok.data.plan import Plan, held_out, length_batches
+from jumok.data.readers import read_pairs
+from jumok.data.store import TokenStore, default_cache
+from jumok.errors import BadInput
+from jumok.layers.loss import smoothed_cross_entropy
+from jumok.models.seq2seq import Seq2Seq, build
+from jumok.recipe import Corpus, Recipe
+from jumok.tasks.metrics import corpus_scores
+from jumok.tasks.objective import Loss, Objective
+from jumok.tasks.translator import Translator
+from jumok.text.tokenizer import Tokenizer, train_tokenizer
+
+Say = Callable[[str], None]
+
+
+class TranslationObjective(Objective):
+    """−Σ_t log p(y_t | y_<t, x), smoothed: each true word gives ε of its probability to all words."""
+
+    model: Seq2Seq
+
+    def __init__(self, model: Seq2Seq, label_smoothing: float = 0.0, teacher_forcing: float = 1.0) -> None:
+        super().__init__()
+        self.model = model
+        self.label_smoothing, self.teacher_forcing = label_smoothing, teacher_forcing
+
+    def forward(self, batch: PairBatch) -> Loss:
+        target_BT = batch.target.ids
+        hidden_BTD = self.model(batch.source, target_BT[:, :-1], self.teacher_forcing if self.training else 1.0)
+        real_BT = batch.target.mask[:, 1:]
+        # only real positions go through the vocabulary: padding costs nothing there
+        logits_NV = self.model.head(hidden_BTD[real_BT])
+        smoothed, plain = smoothed_cross_entropy(logits_NV, target_BT[:, 1:][real_BT], self.label_smoothing)
+        return Loss(smoothed, batch.tokens, {"nll": plain})
+
+
+class TranslationTask:
+    """Everything `jumok train` needs to know about translation."""
+
+    objective: TranslationObjective
+
+    def __init__(
+        self, recipe: Recipe, tokenizers: tuple[Tokenizer, Tokenizer], device: torch.device, say: Say, cache: Path | None = None
+    ) -> None:
+        self.recipe, self.device = recipe, device
+        self.source, self.target = tokenizers
+        training = recipe.training
+        place = cache or default_cache()
+        self.stores = [self._store(corpus, "train", place, say) for corpus in recipe.data.train]
+        weights = [corpus.weight for corpus in recipe.data.train]
+        if recipe.data.valid is not None:
+            self.valid = self._store(recipe.data.valid, "valid", place, say)
+            self.valid_rows = range(len(self.valid))
+            kept_back = None
+        else:
+            self.valid = self.stores[0]
+            kept_back = held_out(self.valid, recipe.data.hold_out, recipe.seed)
+            self.valid_rows = kept_back.tolist()
+            say(f"no validation data given: {len(kept_back)} training pairs are kept back for it")
+        self.plan = Plan(self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, exclude=kept_back)
+        torch.manual_seed(recipe.seed)
+        model = build(recipe.model, self.source.size, self.target.size)
+        self.objective = TranslationObjective(model, training.label_smoothing, training.teacher_forcing)
+        self.translator = Translator(model, self.source, self.target, recipe.search, recipe.data.max_length, device)
+
+    def _store(self, corpus: Corpus, split: str, cache: Path, say: Say) -> TokenStore:
+        return TokenStore.open_or_build(
+            corpus, corpus.split or split, self.source, self.target, cache, self.recipe.data.max_length, say
+        )
+
+    def batches(self, update: int) -> list[PairBatch]:
+        return [self.stores[micro.corpus].batch(micro.indices) for micro in self.plan.at(update)]
+
+    def name_batch(self, batch: PairBatch) -> str:
+        corpus = self.recipe.data.train[batch.corpus]
+        place = corpus.grammar or ", ".join([*corpus.source, *corpus.file])
+        lines = [self.stores[batch.corpus].line(index) + 1 for index in batch.indices[:5]]
+        more = f" and {len(batch.indices) - 5} more" if len(batch.indices) > 5 else ""
+        return f"the batch of {place} lines {', '.join(map(str, lines))}{more}"
+
+    @torch.no_grad()
+    def validate(self) -> dict[str, float]:
+        """Loss (without smoothing) on all validation pairs; BLEU and chrF of greedy translations of the first ones."""
+        self.objective.eval()
+        loss: Tensor = torch.zeros((), dtype=torch.float64)
+        count = 0
+        rows = torch.tensor(list(self.valid_rows)).numpy()
+        lengths = self.valid.source_lengths[rows], self.valid.target_lengths[rows]
+        for group in length_batches(*lengths, self.recipe.training.batch_tokens):
+            batch = self.valid.batch(rows[group])
+            loss += self.objective(batch.to(self.device)).parts["nll"].double().cpu()
+            count += batch.tokens
+        shown = rows[: self.recipe.training.validate_sentences]
+        sources, references = self.valid.texts(shown, self.source, self.target)
+        outputs = [best.text for best in self.translator.best(sources, beam=1)]
+        bleu, chrf = corpus_scores(outputs, references)
+        return {"loss": float(loss) / max(1, count), "bleu": bleu.score, "chrf": chrf.score}
+
+
+def train_tokenizers(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
+    """The recipe's tokenizers: loaded where it names folders, else trained on the training text."""
+    section = recipe.tokenizer
+    loaded = [Tokenizer.load(Path(path)) if path else None for path in (section.source, section.target)]
+    if loaded[0] is not None and loaded[1] is not None:
+        return loaded[0], loaded[1]
+    if section.joint and (section.source or section.target):
+        raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
+    say(f"training the tokenizer{'' if section.joint else 's'} ({section.kind}, at most {section.vocabulary} tokens)")
+
+    def fit(lines: Iterable[str]) -> Tokenizer:
+        return train_tokenizer(lines, section.kind, section.vocabulary, section.lowercase)
+
+    if section.joint:
+        joint = fit(chain.from_iterable(_sample(recipe)))
+        return joint, joint
+    source = loaded[0] or fit(pair[0] for pair in _sample(recipe))
+    target = loaded[1] or fit(pair[1] for pair in _sample(recipe))
+    return source, target
+
+
+def _sample(recipe: Recipe) -> Iterable[tuple[str, str]]:
+    """At most `tokenizer.sample` evenly spaced pairs of all corpora, without knowing how many there are.
+
+    Keeps every k-th pair and doubles k whenever the sample is full: flat memory, the same pairs each time.
+    """
+    kept: list[tuple[str, str]] = []
+    stride, number = 1, 0
+    for corpus in recipe.data.train:
+        for pair in read_pairs(corpus, corpus.split or "train"):
+            if number % stride == 0:
+                kept.append(pair)
+                if len(kept) > recipe.tokenizer.sample:
+                    kept = kept[::2]
+                    stride *= 2
+            number += 1
+    return kept
