@@ -75,7 +75,7 @@ def open_file(path: str | Path) -> io.BufferedReader:
     try:
         if place.is_dir():
             raise BadInput(f"{path}: is a folder; name a file in it")
-        return cast(io.BufferedReader, open(place, "rb", buffering=BLOCK))  # noqa: SIM115 - the caller closes it
+        return cast(io.BufferedReader, open(place, "rb", buffering=BLOCK))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file.{_near(place)}") from None
     except PermissionError:
@@ -116,9 +116,11 @@ class _Chain(io.BufferedReader):
         self._under = under
 
     def close(self) -> None:
-        super().close()
-        if self._under is not None:
-            self._under.close()
+        try:
+            super().close()
+        finally:
+            if self._under is not None:
+                self._under.close()
 
 
 class _Borrowed:

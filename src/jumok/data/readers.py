@@ -71,6 +71,12 @@ def content_hash(corpus: Corpus, split: str = "train") -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+def first_line(corpus: Corpus) -> int:
+    """The line that pair 0 is on: 2 under a header, 1 without."""
+    named = any(not str(column).isdecimal() for column in corpus.columns)
+    return 2 if corpus.file and named and not is_json(corpus.file[0]) else 1
+
+
 def is_json(file: str | Path) -> bool:
     """JSONL or TSV, by the name."""
     suffix = without_compression(file).suffix.lower()
