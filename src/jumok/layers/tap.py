@@ -1,0 +1,26 @@
+"""The one point where attention can be observed or altered.
+
+Every attention of every model goes through a `Tap`. A forward hook on it gets exactly what the attention was computed
+from, `(query, prepared key, value, mask, scorer)`, so a recorder can compute the weights again and an ablation can
+change the output; without hooks it costs nothing and keeps nothing.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from jumok.layers.attention import Scorer, attention
+
+
+class Tap(nn.Module):
+    """`kind` says who looks at whom ("cross": target at source), `name` tells the taps of one model apart."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.name = name
+
+    def forward(
+        self, query_BTD: Tensor, key_BSD: Tensor, value_BSD: Tensor, mask: Tensor | None, scorer: Scorer
+    ) -> Tensor:
+        return attention(query_BTD, key_BSD, value_BSD, mask, scorer)

@@ -1,0 +1,93 @@
+"""The recurrent encoder–decoder: plain (Sutskever et al. 2014), with Bahdanau's attention (2015), with Luong's (2015).
+
+    p(y | x) = Π_t p(y_t | y_<t, x)
+
+Trained with the true words before each position (teacher forcing), or with a share of its own (scheduled sampling,
+Bengio et al. 2015); at inference it reads only its own, from `<sos>` to `<eos>`, through the Stepper protocol.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jumok.data.batch import PAD, Sequences
+from jumok.layers.linear import linear
+from jumok.models.decoder import Cache, Memory, build_decoder
+from jumok.models.encoder import Encoder
+from jumok.recipe import Seq2SeqSection
+
+
+def build(section: Seq2SeqSection, source_size: int, target_size: int) -> Seq2Seq:
+    """The model a recipe describes, for vocabularies of these sizes."""
+    return Seq2Seq(section, source_size, target_size)
+
+
+class Seq2Seq(nn.Module):
+    """`forward` gives hidden states, `head` turns those that are needed into logits."""
+
+    def __init__(self, section: Seq2SeqSection, source_size: int, target_size: int) -> None:
+        super().__init__()
+        self.encoder = Encoder(section, source_size)
+        self.decoder = build_decoder(section)
+        self.embedding = nn.Embedding(target_size, section.embedding, padding_idx=PAD)
+        self.dropout = nn.Dropout(section.dropout)
+        self.tied = section.tie_embeddings
+        bridged = self.tied and section.embedding != section.width
+        self.project = linear(section.width, section.embedding, bias=False) if bridged else nn.Identity()
+        self.bias = nn.Parameter(torch.zeros(target_size))
+        if not self.tied:
+            self.weight = nn.Parameter(torch.empty(target_size, section.width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """The layers start themselves; here are the word vectors and the output layer."""
+        for embedding in (self.encoder.embedding, self.embedding):
+            nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+            with torch.no_grad():
+                embedding.weight[PAD].zero_()
+        if not self.tied:
+            nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits over the target vocabulary: W s̃ + b, where W may be the word vectors themselves."""
+        weight = self.embedding.weight if self.tied else self.weight
+        return F.linear(self.project(hidden), weight, self.bias)
+
+    def forward(self, source: Sequences, target_ids_BT: Tensor, teacher_forcing: float = 1.0) -> Tensor:
+        """Hidden states (B, T, D) after reading `<sos> y_1 … y_(T-1)`; `head` of position t predicts y_t."""
+        memory = self.encode(source)
+        if teacher_forcing < 1.0:
+            return self._scheduled(memory, target_ids_BT, teacher_forcing)
+        embedded_BTD = self.dropout(self.embedding(target_ids_BT))
+        return self.dropout(self.decoder(embedded_BTD, memory))
+
+    def _scheduled(self, memory: Memory, target_ids_BT: Tensor, teacher_forcing: float) -> Tensor:
+        """Each word that is read is the true one with probability `teacher_forcing`, else the model's own best."""
+        true_BT = torch.rand(target_ids_BT.shape, device=target_ids_BT.device) < teacher_forcing
+        tokens_B, cache = target_ids_BT[:, 0], self.decoder.start(memory)
+        states: list[Tensor] = []
+        for position in range(target_ids_BT.size(1)):
+            if position:
+                with torch.no_grad():
+                    own_B = self.head(states[-1]).argmax(dim=-1)
+                tokens_B = torch.where(true_BT[:, position], target_ids_BT[:, position], own_B)
+            hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens_B)), memory, cache)
+            states.append(self.dropout(hidden_BD))
+        return torch.stack(states, dim=1)
+
+    # ------------------------------------------------------------ the Stepper protocol
+
+    def encode(self, batch: Sequences) -> Memory:
+        return self.decoder.remember(self.encoder(batch))
+
+    def start(self, memory: Memory, rows: int, capacity: int) -> Cache:
+        return self.decoder.start(memory)
+
+    def step(self, tokens: Tensor, positions: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
+        hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens)), memory, cache)
+        return F.log_softmax(self.head(self.dropout(hidden_BD)).float(), dim=-1), cache
+
+    def select(self, memory: Memory, cache: Cache, rows: Tensor) -> tuple[Memory, Cache]:
+        return memory.select(rows), cache.select(rows)
