@@ -1,0 +1,128 @@
+"""Attention read as word alignment, and how far it is from the alignment people made.
+
+Alignments are written in the Pharaoh format: one line per sentence pair, `i-j` when source word i surely corresponds
+to target word j, `i?j` (some published sets: `ipj`) when it possibly does. Words are those between spaces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumok.data.readers import read_lines
+from jumok.errors import BadInput
+
+Link = tuple[int, int]  # (source word, target word), from 0
+
+_LINK = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
+
+
+def parse_pharaoh(line: str, one_based: bool = False, where: str = "alignment") -> tuple[set[Link], set[Link]]:
+    """The sure links, and the possible ones; a sure link is also possible (Och and Ney 2003)."""
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for item in line.split():
+        match = _LINK.fullmatch(item)
+        if match is None:
+            raise BadInput(f'{where}: "{item[:40]}" is not a link; write 0-0 for a sure link, 0?0 for a possible one')
+        source, target = int(match[1]) - one_based, int(match[3]) - one_based
+        if min(source, target) < 0:
+            raise BadInput(f'{where}: "{item}" has the index 0, but the words of this file are counted from 1')
+        possible.add((source, target))
+        if match[2] == "-":
+            sure.add((source, target))
+    return sure, possible
+
+
+def format_pharaoh(sure: Iterable[Link], possible: Iterable[Link] = (), one_based: bool = False) -> str:
+    """One line of the Pharaoh format, in reading order; the links of `possible` that are not sure are written `i?j`."""
+    certain = set(sure)
+    links = sorted(certain | set(possible))
+    marks = ["-" if link in certain else "?" for link in links]
+    return " ".join(f"{i + one_based}{mark}{j + one_based}" for (i, j), mark in zip(links, marks, strict=True))
+
+
+def read_pharaoh(path: str | Path, one_based: bool = False) -> list[tuple[set[Link], set[Link]]]:
+    """A whole file of alignments (compressed, too); what is wrong is named with its line."""
+    return [
+        parse_pharaoh(line, one_based, f"{path}, line {number}")
+        for number, line in enumerate(read_lines(path), start=1)
+    ]
+
+
+def check_range(links: Iterable[Link], source_words: int, target_words: int, where: str = "alignment") -> None:
+    """Refuse links to words that the sentences do not have."""
+    for source, target in sorted(links):
+        for side, index, count in (("source", source, source_words), ("target", target, target_words)):
+            if not 0 <= index < count:
+                raise BadInput(
+                    f"{where}: the link {source}-{target} names {side} word {index}, but the {side} sentence has "
+                    f"{count} word(s), counted from 0. Are the files of the same sentences? If the file counts words "
+                    "from 1, say so (one_based)."
+                )
+
+
+def argmax_links(weights: NDArray[np.floating]) -> set[Link]:
+    """Each target word is linked to the source word it looked at most: i = argmax_s weights[j, s] for every j.
+
+    weights: (target words, source words). A row that holds no number is not linked.
+    """
+    if weights.size == 0:
+        return set()
+    strongest = np.where(np.isfinite(weights), weights, -1.0).argmax(axis=1)
+    seen = np.isfinite(weights).any(axis=1)
+    return {(int(source), target) for target, source in enumerate(strongest) if seen[target]}
+
+
+@dataclass(frozen=True)
+class AlignmentScore:
+    """What was counted over a corpus: links predicted (A), sure (S), and how many of A are sure and possible (P)."""
+
+    predicted: int = 0
+    sure: int = 0
+    predicted_and_sure: int = 0
+    predicted_and_possible: int = 0
+
+    @property
+    def error_rate(self) -> float:
+        """AER = 1 − (|A∩S| + |A∩P|) / (|A| + |S|), Och and Ney 2003; 0 is perfect."""
+        total = self.predicted + self.sure
+        return 1.0 - (self.predicted_and_sure + self.predicted_and_possible) / total if total else 0.0
+
+    @property
+    def precision(self) -> float:
+        """|A∩P| / |A|"""
+        return self.predicted_and_possible / self.predicted if self.predicted else 1.0
+
+    @property
+    def recall(self) -> float:
+        """|A∩S| / |S|"""
+        return self.predicted_and_sure / self.sure if self.sure else 1.0
+
+    def __add__(self, other: AlignmentScore) -> AlignmentScore:
+        return AlignmentScore(
+            self.predicted + other.predicted,
+            self.sure + other.sure,
+            self.predicted_and_sure + other.predicted_and_sure,
+            self.predicted_and_possible + other.predicted_and_possible,
+        )
+
+
+def sentence_score(predicted: Set[Link], sure: Set[Link], possible: Set[Link]) -> AlignmentScore:
+    """The counts of one sentence pair; sure links count as possible whether `possible` repeats them or not."""
+    return AlignmentScore(len(predicted), len(sure), len(predicted & sure), len(predicted & (possible | sure)))
+
+
+def alignment_error_rate(
+    predicted: Iterable[Set[Link]], sure: Iterable[Set[Link]], possible: Iterable[Set[Link]]
+) -> AlignmentScore:
+    """Over a corpus: counts are added up first, then divided (not a mean over sentences)."""
+    total = AlignmentScore()
+    for links in zip(predicted, sure, possible, strict=True):
+        total += sentence_score(*links)
+    return total

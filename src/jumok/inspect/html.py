@@ -1,0 +1,122 @@
+"""Attention as one HTML file that works offline, from disk, on a phone: hover for numbers, click to pin a row.
+
+Nothing is loaded from anywhere. The content security policy names the page's own style and script by their hashes, so
+that nothing else can run even if a text were to slip through the escaping.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from jumok.files import disk_errors_named, replace_file
+from jumok.inspect.attention import Attention, visible
+
+Languages = tuple[str, str]  # of source and target, as in lang="ko"; "" when not known
+
+
+def page(attentions: Sequence[Attention], title: str = "Attention", languages: Languages = ("", "")) -> str:
+    """A page with the attention of one sentence or several."""
+    body = f"<main>\n<h1>{escape(title)}</h1>\n{attention_block(attentions, languages)}\n</main>"
+    return document(title, body, ["page.css", "attention.css"], ["attention.js"])
+
+
+def write_page(
+    path: str | Path, attentions: Sequence[Attention], title: str = "Attention", languages: Languages = ("", "")
+) -> None:
+    path = Path(path)
+    with disk_errors_named("writing the page", path, "Choose another place."):
+        replace_file(path, page(attentions, title, languages))
+
+
+def attention_block(attentions: Sequence[Attention], languages: Languages = ("", "")) -> str:
+    """The part of a page that shows attention. The page needs attention.css and attention.js, and one block at most."""
+    if not attentions:
+        return '<p class="quiet">There is no attention to show.</p>'
+    sentences = [_rounded(attention) for attention in attentions]
+    legend = '<div class="legend"><span>0</span><i></i><span>1</span><span>attention weight</span></div>'
+    intro = (
+        "<p>Each row is a word that the model wrote, the query; its colours say how much the model looked at each word "
+        "of the source, the keys, while writing it. A row adds up to 1. "
+        '<span class="quiet">Keys: <kbd>Tab</kbd> to a sentence, arrows to move, <kbd>Enter</kbd> to pin, '
+        "<kbd>Esc</kbd> to let go.</span></p>"
+    )
+    sections = [_section(index, attention) for index, attention in enumerate(attentions)]
+    data = embed("attention-data", {"languages": list(languages), "sentences": sentences})
+    noscript = "<noscript><p>The pictures are drawn by a script inside this file; please allow it.</p></noscript>"
+    return "\n".join([intro, legend, noscript, *sections, data])
+
+
+def _section(index: int, attention: Attention) -> str:
+    number = f"Sentence {index + 1}"
+    known = attention.score is not None and math.isfinite(attention.score)
+    score = f"<span>log-probability {attention.score:.2f}</span>".replace(" -", " −") if known else ""
+    return (
+        f'<section class="attention" data-index="{index}" aria-label="{number}">'
+        f"<header><h3>{number}</h3>{score}</header></section>"
+    )
+
+
+def _rounded(attention: Attention) -> dict[str, Any]:
+    """What the script needs: text that can be shown, and four digits are more than the eye can use."""
+    return {
+        "source": [visible(token) for token in attention.source],
+        "target": [visible(token) for token in attention.target],
+        "weights": [[round(float(x), 4) if math.isfinite(x) else None for x in row] for row in attention.weights],
+    }
+
+
+# ---------------------------------------------------------------- safe pages
+
+
+def escape(text: str) -> str:
+    """Text from data, for use between tags or in a quoted attribute."""
+    return html.escape(visible(text), quote=True)
+
+
+def embed(name: str, data: Any) -> str:
+    """Data for a script: JSON in which no `</script>` and no `<!--` can occur."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    safe = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return f'<script type="application/json" id="{escape(name)}">{safe}</script>'
+
+
+def asset(name: str) -> str:
+    return (resources.files("jumok.inspect") / "assets" / name).read_text(encoding="utf-8")
+
+
+def document(title: str, body: str, styles: Sequence[str], scripts: Sequence[str]) -> str:
+    """A whole page around `body`, with its styles and scripts inside and everything else forbidden."""
+    style = "\n".join(asset(name) for name in styles)
+    code = [asset(name) for name in scripts]
+    allowed = " ".join(map(_hash, code)) or "'none'"
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    inline = "\n".join(f"<script>{text}</script>" for text in code)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="jumok">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+{inline}
+</body>
+</html>
+"""
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
