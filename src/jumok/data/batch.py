@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-PAD, UNKNOWN, START, END = 0, 1, 2, 3
-SPECIAL_TOKENS = ("<pad>", "<unk>", "<sos>", "<eos>")
+from jumok.text.special import END, PAD, SPECIAL_TOKENS, START, UNKNOWN
+
+__all__ = ["END", "PAD", "SPECIAL_TOKENS", "START", "UNKNOWN", "PairBatch", "Sequences", "source_batch", "target_batch"]
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,17 @@ class Sequences:
     @classmethod
     def pad(cls, rows: Sequence[Sequence[int]]) -> Sequences:
         """Lay rows of unequal length side by side. A batch always has at least one column."""
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.long)
-        width = max(1, int(lengths.max())) if rows else 1
-        ids = torch.full((len(rows), width), PAD, dtype=torch.long)
-        for index, row in enumerate(rows):
-            ids[index, : len(row)] = torch.as_tensor(row, dtype=torch.long)
-        return cls(ids, lengths)
+        lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+        flat = np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum()))
+        return cls.of_flat(flat, lengths)
+
+    @classmethod
+    def of_flat(cls, flat: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Sequences:
+        """From all rows end to end. One vectorised copy: this is on the way of every training batch."""
+        width = max(1, int(lengths.max())) if len(lengths) else 1
+        ids = np.full((len(lengths), width), PAD, dtype=np.int64)
+        ids[np.arange(width) < lengths[:, None]] = flat
+        return cls(torch.from_numpy(ids), torch.from_numpy(lengths))
 
     @property
     def mask(self) -> Tensor:

@@ -1,0 +1,117 @@
+"""Learning a vocabulary from lines: one pass counts characters, a second one (from a spooled copy) trains.
+
+Memory stays flat: `tokenizers` keeps only the distinct words, and the lines wait in a temporary file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
+from typing import Any
+
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+from jumok.errors import BadInput, did_you_mean
+from jumok.text.pipeline import KINDS, SPACE, prepare
+from jumok.text.special import SPECIAL_TOKENS
+
+SPECIALS = list(SPECIAL_TOKENS)
+UNKNOWN_TOKEN = SPECIALS[1]
+SPOOL_BYTES = 32 << 20
+
+
+def learn(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> str:
+    """The content of `tokenizer.json`."""
+    if kind not in KINDS:
+        raise BadInput(f'no tokenizer kind "{kind}".{did_you_mean(kind, KINDS)}')
+    smallest = len(SPECIALS) + (256 if kind == "byte" else 2)
+    if vocabulary < smallest:
+        raise BadInput(f"tokenizer.vocabulary: {vocabulary} is too small, kind {kind} needs at least {smallest}")
+    if kind == "character":
+        return _finish(_learn_characters(lines, vocabulary, lowercase))
+    if kind == "byte":
+        return _finish(_learn_bytes(lines, vocabulary, lowercase))
+    return _finish(_learn_words(lines, kind, vocabulary, lowercase))
+
+
+def _finish(tokenizer: Tokenizer) -> str:
+    """As JSON, the special tokens known to the vocabulary but never looked for in text."""
+    content = json.loads(tokenizer.to_str())
+    content["added_tokens"] = []
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def _some(count: int) -> None:
+    if not count:
+        raise BadInput("there is nothing to train a tokenizer on: every line is empty")
+
+
+def _ranked(counts: Counter[str]) -> list[str]:
+    """Most frequent first, ties by code point: Python's own order of equal counts depends on the input's order."""
+    return sorted(counts, key=lambda token: (-counts[token], token))
+
+
+def _learn_characters(lines: Iterable[str], vocabulary: int, lowercase: bool) -> Tokenizer:
+    tokenizer = prepare(models.WordLevel({}, UNKNOWN_TOKEN), "character", lowercase)
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(tokenizer.normalizer.normalize_str(line))
+    _some(len(counts))
+    tokens = SPECIALS + _ranked(counts)[: vocabulary - len(SPECIALS)]
+    tokenizer.model = models.WordLevel({token: id for id, token in enumerate(tokens)}, UNKNOWN_TOKEN)
+    return tokenizer
+
+
+def _learn_bytes(lines: Iterable[str], vocabulary: int, lowercase: bool) -> Tokenizer:
+    tokenizer = prepare(models.BPE(), "byte", lowercase)
+    seen = 0
+
+    def counted() -> Iterator[str]:
+        nonlocal seen
+        for line in lines:
+            seen += bool(line)
+            yield line
+
+    # Every byte has a token, also those the corpus never uses: nothing is unknown.
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(
+        counted(),
+        trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=SPECIALS, initial_alphabet=alphabet, show_progress=False
+        ),
+    )
+    _some(seen)
+    return tokenizer
+
+
+def _learn_words(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> Tokenizer:
+    blank, trainer = _model_and_trainer(kind, vocabulary)
+    tokenizer = prepare(blank, kind, lowercase)
+    counts: Counter[str] = Counter()
+    with SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n") as spool:
+        for line in lines:
+            normal = tokenizer.normalizer.normalize_str(line)
+            if normal:
+                counts.update(normal)
+                spool.write(normal + "\n")
+        counts.pop(" ", None)
+        _some(len(counts))
+        # At least half of the vocabulary is for pieces: the rarest characters of a large alphabet become unknown.
+        room = max(1, (vocabulary - len(SPECIALS)) // 2)
+        rare = {ord(character): " " for character in _ranked(counts)[room:]} if kind != "word" else {}
+        spool.seek(0)
+        kept = (line.translate(rare) if rare else line for line in spool)
+        tokenizer.train_from_iterator(kept, trainer)
+    return tokenizer
+
+
+def _model_and_trainer(kind: str, vocabulary: int) -> tuple[Any, Any]:
+    common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": SPECIALS, "show_progress": False}
+    if kind == "word":
+        return models.WordLevel({}, UNKNOWN_TOKEN), trainers.WordLevelTrainer(**common)
+    if kind == "unigram":
+        return models.Unigram(), trainers.UnigramTrainer(**common, unk_token=UNKNOWN_TOKEN)
+    bpe = models.BPE(unk_token=UNKNOWN_TOKEN, fuse_unk=True)
+    return bpe, trainers.BpeTrainer(**common, initial_alphabet=[SPACE])

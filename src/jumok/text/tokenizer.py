@@ -1,0 +1,170 @@
+"""Text to token ids and back, on the `tokenizers` library. What each kind promises is in `pipeline.PROMISES`.
+
+A tokenizer folder holds `tokenizer.json` (as the library writes it) and `about.json` (kind, promise).
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+
+from jumok.errors import BadInput
+from jumok.text.pipeline import KINDS, PROMISES, SPACE, byte_of_character
+from jumok.text.special import SPECIAL_TOKENS
+from jumok.text.words import close_gaps, trim, words_of_spans
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """One text with its pieces: where each is in the original text and in which word."""
+
+    ids: list[int]
+    tokens: list[str]  # printable pieces
+    offsets: list[tuple[int, int]]  # in characters of the original text, without the blank before a word
+    words: list[int]  # index in text.split()
+
+
+class Tokenizer:
+    """One vocabulary. `encode` adds no special tokens, and no text can spell one."""
+
+    def __init__(self, content: str, kind: str, lowercase: bool = False) -> None:
+        self.kind = kind
+        self.lowercase = lowercase
+        self._content = content
+        self._model = tokenizers.Tokenizer.from_str(content)
+        self._bytes = byte_of_character() if kind == "byte" else {}
+
+    @property
+    def size(self) -> int:
+        return int(self._model.get_vocab_size())
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the files would."""
+        return hashlib.sha256((self._content + self._about()).encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Tokenizer(kind={self.kind!r}, size={self.size})"
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, without special tokens."""
+        return [row.ids for row in self._batch(texts)]
+
+    def _batch(self, texts: Sequence[str]) -> list[Any]:
+        try:
+            return self._model.encode_batch_fast(list(texts), add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):  # half a surrogate pair, as broken input decodes to
+            return self._model.encode_batch_fast([_sound(text) for text in texts], add_special_tokens=False)
+
+    def encode_with_offsets(self, text: str) -> Encoded:
+        row = self._model.encode(_sound(text), add_special_tokens=False)
+        offsets = [trim(text, start, end) for start, end in close_gaps(text, row.offsets)]
+        return Encoded(row.ids, self.pieces(row.ids), offsets, words_of_spans(text, offsets))
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """The texts; special ids (the unknown one too) are left out."""
+        texts: list[str] = self._model.decode_batch([_plain(row) for row in rows], skip_special_tokens=False)
+        # Where an unknown word was left out, two blanks meet.
+        return texts if self.kind in ("byte", "character") else [" ".join(text.split()) for text in texts]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Each id as something to print: a blank shows as ▁, half a character as its bytes."""
+        return [self._printable(int(id)) for id in ids]
+
+    def word_of_piece(self, ids: Sequence[int]) -> list[int]:
+        """For each id, the index of its word in `decode([ids])[0].split()`.
+
+        Special ids, which leave no text behind, get the word that comes next (or the last one).
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text, spans = "", []
+        for id in ids:
+            start = len(text)
+            text += decoder.decode(self._written(int(id), first=not text))
+            spans.append((start, max(len(text), start + 1)))
+        text += decoder.decode(b"", final=True)
+        return words_of_spans(text, [trim(text, start, min(end, len(text))) for start, end in spans])
+
+    def _written(self, id: int, first: bool) -> bytes:
+        """The bytes an id adds to the decoded text."""
+        if id < len(SPECIAL_TOKENS):
+            return b""
+        token: str = self._model.id_to_token(id) or ""
+        if self.kind == "byte":
+            return bytes(self._bytes[character] for character in token)
+        if self.kind != "character":
+            token = token.replace(SPACE, "" if first else " ")
+        return token.encode()
+
+    def _printable(self, id: int) -> str:
+        if id < len(SPECIAL_TOKENS):
+            return SPECIAL_TOKENS[id]
+        raw = self._written(id, first=False)
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            return "".join(f"<{byte:02X}>" for byte in raw)
+        return "".join(SPACE if c == " " else c if c.isprintable() or len(text) > 1 else ascii(c)[1:-1] for c in text)
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in (("tokenizer.json", self._content), ("about.json", self._about())):
+            (folder / name).write_text(content, encoding="utf-8", newline="\n")
+
+    def _about(self) -> str:
+        about = {"format": FORMAT, "kind": self.kind, "size": self.size, "lowercase": self.lowercase}
+        changes = "after NFC" + (" and lower-casing" if self.lowercase else "")
+        about["promise"] = f"decode(encode(text)) is {PROMISES[self.kind]} ({changes})"
+        return json.dumps(about, ensure_ascii=False, indent=1) + "\n"
+
+    @classmethod
+    def load(cls, folder: Path) -> Tokenizer:
+        """From a folder made by `save`."""
+        about_file, content_file = folder / "about.json", folder / "tokenizer.json"
+        for file in (about_file, content_file):
+            if not file.is_file():
+                raise BadInput(
+                    f"{folder}: not a tokenizer folder, {file.name} is missing (make one: jumok tokenizer train)"
+                )
+        try:
+            about = json.loads(about_file.read_text(encoding="utf-8"))
+            kind, size, lowercase = about["kind"], about["size"], about["lowercase"]
+            if about["format"] != FORMAT or kind not in KINDS:
+                raise BadInput(
+                    f"{about_file}: made by another version of jumok (format {about['format']}, kind {kind})"
+                )
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadInput(f"{about_file}: damaged ({error}); train the tokenizer again") from None
+        try:
+            tokenizer = cls(content_file.read_text(encoding="utf-8"), kind, lowercase)
+        except Exception as error:  # the library raises bare Exception
+            raise BadInput(f"{content_file}: damaged ({error}); train the tokenizer again") from None
+        specials = tuple(tokenizer._model.id_to_token(id) for id in range(len(SPECIAL_TOKENS)))
+        if tokenizer.size != size or specials != SPECIAL_TOKENS:
+            raise BadInput(f"{content_file}: does not belong to {about_file.name} beside it; train the tokenizer again")
+        return tokenizer
+
+
+def _sound(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8, replaced one for one."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _plain(row: Sequence[int]) -> list[int]:
+    return [int(id) for id in row if id >= len(SPECIAL_TOKENS)]
+
+
+def train_tokenizer(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool = False) -> Tokenizer:
+    """Learn a vocabulary of at most `vocabulary` tokens. The same lines give the same file, on any machine."""
+    from jumok.text.learn import learn
+
+    return Tokenizer(learn(lines, kind, vocabulary, lowercase), kind, lowercase)
