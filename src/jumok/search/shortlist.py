@@ -27,11 +27,9 @@ class Shortlist:
     def of(cls, log_probs_NV: Tensor, wanted: Tensor | int, width: int, exact: bool = False) -> Shortlist:
         """`exact` settles ties at the edge of the list for the lowest token id, which `topk` leaves open."""
         width = min(width, log_probs_NV.size(1))
+        values_NW, tokens_NW = log_probs_NV.topk(width, dim=1)
         if exact:
-            values_NV, tokens_NV = log_probs_NV.sort(dim=1, descending=True, stable=True)
-            values_NW, tokens_NW = values_NV[:, :width], tokens_NV[:, :width]
-        else:
-            values_NW, tokens_NW = log_probs_NV.topk(width, dim=1)
+            tokens_NW = _lowest_at_edge(log_probs_NV, values_NW, tokens_NW)
         if isinstance(wanted, int):
             wanted_N1 = log_probs_NV.select(1, wanted)[:, None]
         else:
@@ -48,3 +46,13 @@ class Shortlist:
             host[:, -1],
             exact or width == log_probs_NV.size(1),
         )
+
+
+def _lowest_at_edge(log_probs_NV: Tensor, values_NW: Tensor, tokens_NW: Tensor) -> Tensor:
+    """Of all tokens that tie with the last value of a list, put the lowest ids into it."""
+    vocabulary, edge_N1 = log_probs_NV.size(1), values_NW[:, -1:]
+    countdown = torch.arange(vocabulary, 0, -1, device=log_probs_NV.device)
+    highest_NW = torch.where(log_probs_NV == edge_N1, countdown, 0).topk(values_NW.size(1), dim=1).values
+    tie_NW = values_NW == edge_N1
+    nth_NW = (tie_NW.cumsum(1) - 1).clamp(min=0)
+    return torch.where(tie_NW, vocabulary - highest_NW.gather(1, nth_NW), tokens_NW)

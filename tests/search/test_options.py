@@ -1,0 +1,45 @@
+import math
+
+import pytest
+
+from jumok.errors import BadInput
+from jumok.search.options import SearchOptions, max_length_for, normalised
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"beam": 0}, "beam"),
+        ({"beam": -3}, "beam"),
+        ({"beam": 2, "nbest": 3}, "nbest"),
+        ({"nbest": 0}, "nbest"),
+        ({"length_penalty": -0.5}, "length_penalty"),
+        ({"length_penalty": math.nan}, "length_penalty"),
+        ({"max_length": 0}, "max_length"),
+        ({"max_extra": -1}, "max_extra"),
+        ({"max_ratio": math.inf}, "max_ratio"),
+        ({"patience": 0.0}, "patience"),
+        ({"prefix": (4, -1)}, "prefix"),
+    ],
+)
+def test_impossible_options_are_named(wrong, named):
+    with pytest.raises(BadInput, match=named):
+        SearchOptions(**wrong)
+
+
+def test_the_limit_is_the_stated_one_or_follows_the_source():
+    assert SearchOptions(max_length=7).limit(100) == 7
+    assert SearchOptions(max_ratio=1.5, max_extra=4).limit(5) == 11
+    with pytest.raises(BadInput, match="max_length"):
+        SearchOptions().limit(None)
+
+
+def test_an_output_has_room_for_its_end():
+    assert max_length_for(0, 2.0, 0) == 1
+    assert max_length_for(10, 2.0, 20) == 40
+
+
+def test_the_score_divides_by_length_to_the_power():
+    assert normalised(-6.0, 3, 1.0) == -2.0
+    assert normalised(-6.0, 3, 0.0) == -6.0
+    assert normalised(-6.0, 4, 0.5) == -3.0
