@@ -5,7 +5,7 @@ GRU (Cho et al. 2014), each as its equations and through PyTorch's fused kernel,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -72,16 +72,43 @@ def gru_cell(x_BD: Tensor, state: State, weights: CellWeights) -> State:
 
 
 class Kind(NamedTuple):
+    """A cell, its fused versions over one step and over whole rows, and how its parameters are stacked."""
+
     cell: Cell
+    fused_step: Cell
     fused: type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]
     states: int
     gates: int
+    holding: tuple[float, ...]  # by gate: what to add so that the state stays as it is; () where nothing can
 
+
+HOLD = 64.0  # σ(64) is 1 and σ(-64) adds nothing, in float32 and float64
 
 KINDS = {
-    "rnn": Kind(rnn_cell, nn.RNN, states=1, gates=1),
-    "lstm": Kind(lstm_cell, nn.LSTM, states=2, gates=4),
-    "gru": Kind(gru_cell, nn.GRU, states=1, gates=3),
+    "rnn": Kind(
+        cell=rnn_cell,
+        fused_step=lambda x, state, weights: (torch.rnn_tanh_cell(x, state[0], *weights),),
+        fused=nn.RNN,
+        states=1,
+        gates=1,
+        holding=(),
+    ),
+    "lstm": Kind(
+        cell=lstm_cell,
+        fused_step=lambda x, state, weights: torch.lstm_cell(x, state, *weights),
+        fused=nn.LSTM,
+        states=2,
+        gates=4,
+        holding=(-HOLD, HOLD, 0.0, 0.0),
+    ),
+    "gru": Kind(
+        cell=gru_cell,
+        fused_step=lambda x, state, weights: (torch.gru_cell(x, state[0], *weights),),
+        fused=nn.GRU,
+        states=1,
+        gates=3,
+        holding=(0.0, HOLD, 0.0),
+    ),
 }
 
 
@@ -148,42 +175,96 @@ class Recurrent(nn.Module):
 
     def forward(self, x_BLD: Tensor, lengths: Tensor | None = None, state: State | None = None) -> tuple[Tensor, State]:
         """Read rows of the given lengths (all full without them) from `state` on (zeros without it)."""
-        if state is None:
-            state = self.initial_state(x_BLD)
+        before = self.initial_state(x_BLD) if state is None else state
         if lengths is not None:
-            lengths = lengths.cpu()  # packing needs it there; already there costs nothing
-            if bool((lengths == x_BLD.size(1)).all()):
-                lengths = None
-        run = self._written_out if self.written_out else self._fused
-        return run(x_BLD, lengths, state)
+            lengths = lengths.cpu()  # packing needs it there; a tensor that is there already costs nothing
+            lengths = None if bool((lengths == x_BLD.size(1)).all()) else lengths
+        if self.written_out:
+            return self._written_out(x_BLD, lengths, before)
+        if lengths is None:
+            one_step = x_BLD.size(1) == 1 and self.directions == 1
+            return self._step(x_BLD, before) if one_step else self._full(x_BLD, before)
+        # cuDNN wants its weights in one piece and packs well; elsewhere holding is up to a quarter faster.
+        if self.kind.holding and state is None and not x_BLD.is_cuda:
+            return self._held(x_BLD, lengths, before)
+        return self._packed(x_BLD, lengths, before)
 
     def _between(self, layer: int, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if layer and self.dropout else x
 
-    def _layer_state(self, state: State, layer: int) -> State:
-        start = layer * self.directions
-        return tuple(part[start : start + self.directions] for part in state)
+    def _weights(self, layer: int, direction: int = 0) -> CellWeights:
+        suffix = "l0_reverse" if direction else "l0"
+        names = ("weight_ih_", "weight_hh_", "bias_ih_", "bias_hh_")
+        return CellWeights(*(getattr(self.layers[layer], name + suffix) for name in names))
 
-    # ------------------------------------------------------------ the fused kernel
+    def _state_of(self, layer: int, state: State) -> State:
+        return tuple(part[layer * self.directions : (layer + 1) * self.directions] for part in state)
 
-    def _fused(self, x_BLD: Tensor, lengths: Tensor | None, state: State) -> tuple[Tensor, State]:
-        packed: Tensor | PackedSequence = x_BLD
-        if lengths is not None:
-            packed = pack_padded_sequence(x_BLD, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
+    # ------------------------------------------------------------ the fused kernels
+
+    def _step(self, x_B1D: Tensor, state: State) -> tuple[Tensor, State]:
+        """One position: the kernels for whole rows rearrange their weights on each call, which would be most of it."""
+        x_BD, finals = x_B1D[:, 0], []
+        for index in range(len(self.layers)):
+            before = tuple(part[index] for part in state)
+            finals.append(self.kind.fused_step(self._between(index, x_BD), before, self._weights(index)))
+            x_BD = finals[-1][0]
+        return x_BD[:, None], tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
+
+    def _full(self, x_BLD: Tensor, state: State) -> tuple[Tensor, State]:
+        """Rows without padding."""
         finals: list[State] = []
-        for index, layer in enumerate(self.layers):
-            if isinstance(packed, PackedSequence):
-                packed = packed._replace(data=self._between(index, packed.data))
-            else:
-                packed = self._between(index, packed)
-            before = self._layer_state(state, index)
-            packed, after = layer(packed, before if len(before) > 1 else before[0].contiguous())
-            finals.append(after if isinstance(after, tuple) else (after,))
-        final = tuple(torch.cat(parts) for parts in zip(*finals, strict=True))
-        if isinstance(packed, Tensor):
-            return packed, final
-        outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BLD.size(1))
-        return outputs, final
+        for index in range(len(self.layers)):
+            x_BLD, after = self._layer(index, self._between(index, x_BLD), state)
+            finals.append(after)
+        return x_BLD, _join(finals)
+
+    def _layer(self, index: int, x: Tensor | PackedSequence, state: State) -> tuple[Any, State]:
+        before = self._state_of(index, state)
+        output, after = self.layers[index](x, before if self.kind.states > 1 else before[0])
+        return output, after if self.kind.states > 1 else (after,)
+
+    def _packed(self, x_BLD: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:
+        """Padding is cut out: the kernel gets all first positions, then all second ones, and so on."""
+        packed = pack_padded_sequence(x_BLD, lengths.clamp(min=1), batch_first=True, enforce_sorted=False)
+        finals: list[State] = []
+        for index in range(len(self.layers)):
+            packed, after = self._layer(index, packed._replace(data=self._between(index, packed.data)), state)
+            finals.append(after)
+        outputs_BLD, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BLD.size(1))
+        final = _join(finals)
+        if bool((lengths == 0).any()):  # an empty row cannot be packed: it was read as one token, which is taken back
+            real_B1 = (lengths > 0).to(x_BLD.device)[:, None]
+            outputs_BLD = outputs_BLD * real_B1[:, None]
+            final = tuple(torch.where(real_B1, after, before) for after, before in zip(final, state, strict=True))
+        return outputs_BLD, final
+
+    def _held(self, x_BLD: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:
+        """Padding is read, but the state holds: one more input, 1 at padding, opens the gate that keeps and shuts the
+        one that adds. So the backward direction comes to each row's end with zeros, and the forward one carries the
+        LSTM's c from there to the end of the batch; h is looked up at the row's end."""
+        lengths = lengths.to(x_BLD.device)[:, None, None]
+        padding_BL1 = torch.arange(x_BLD.size(1), device=x_BLD.device)[:, None] >= lengths
+        kernel: Callable[..., Any] = torch.lstm if self.kind.states > 1 else torch.gru
+        width = self.width // self.directions
+        last_B1D = (lengths - 1).clamp(min=0).expand(-1, 1, width)
+        x_BLD = x_BLD.masked_fill(padding_BL1, 0.0)
+        hold = x_BLD.new_tensor(self.kind.holding).repeat_interleave(width)[:, None]
+        finals: list[State] = []
+        for index in range(len(self.layers)):
+            weights: list[Tensor] = []
+            for direction in range(self.directions):
+                own = self._weights(index, direction)
+                weights += own._replace(input_weight=torch.cat((own.input_weight, hold), dim=1))
+            x_BLD = torch.cat((self._between(index, x_BLD), padding_BL1.to(x_BLD.dtype)), dim=-1)
+            before = self._state_of(index, state)
+            start = before if self.kind.states > 1 else before[0]
+            both_ways = self.directions == 2
+            x_BLD, h, *c = kernel(x_BLD, start, weights, True, 1, 0.0, self.training, both_ways, True)
+            x_BLD = x_BLD.masked_fill(padding_BL1, 0.0)
+            forward_1BD = x_BLD[..., :width].gather(1, last_B1D).transpose(0, 1)
+            finals.append((torch.cat((forward_1BD, h[1:])), *c))
+        return x_BLD, _join(finals)
 
     # ------------------------------------------------------------ the equations
 
@@ -191,21 +272,16 @@ class Recurrent(nn.Module):
         positions = torch.arange(x_BLD.size(1), device=x_BLD.device)
         real_BL1 = None if lengths is None else (positions < lengths.to(x_BLD.device)[:, None])[..., None]
         finals: list[State] = []
-        for index, layer in enumerate(self.layers):
+        for index in range(len(self.layers)):
             x_BLD = self._between(index, x_BLD)
-            directions: list[Tensor] = []
-            for direction, suffix in enumerate(("", "_reverse")[: self.directions]):
-                weights = CellWeights(
-                    getattr(layer, f"weight_ih_l0{suffix}"),
-                    getattr(layer, f"weight_hh_l0{suffix}"),
-                    getattr(layer, f"bias_ih_l0{suffix}"),
-                    getattr(layer, f"bias_hh_l0{suffix}"),
-                )
+            outputs: list[Tensor] = []
+            for direction in range(self.directions):
                 before = tuple(part[index * self.directions + direction] for part in state)
-                outputs, after = self._unroll(x_BLD, real_BL1, before, weights, backwards=bool(direction))
-                directions.append(outputs)
+                weights = self._weights(index, direction)
+                output_BLD, after = self._unroll(x_BLD, real_BL1, before, weights, backwards=bool(direction))
+                outputs.append(output_BLD)
                 finals.append(after)
-            x_BLD = torch.cat(directions, dim=-1)
+            x_BLD = torch.cat(outputs, dim=-1)
         return x_BLD, tuple(torch.stack(parts) for parts in zip(*finals, strict=True))
 
     def _unroll(
@@ -224,3 +300,8 @@ class Recurrent(nn.Module):
                 output = new[0] * real
             outputs.append(output)
         return torch.stack(outputs[::-1] if backwards else outputs, dim=1), state
+
+
+def _join(finals: list[State]) -> State:
+    """The layers' states under each other: (layers x directions, B, D)."""
+    return tuple(torch.cat(parts) for parts in zip(*finals, strict=True))
