@@ -367,6 +367,20 @@ def test_events_tell_the_whole_tree(oracle, data, seed):
     assert generate(stepper, sentences(rows_of), options) == [decoding.results[row] for row in rows]
 
 
+def test_the_events_of_a_row_do_not_depend_on_its_neighbours(oracle):
+    narrow, wide = SearchOptions(beam=2, max_length=5), SearchOptions(beam=6, max_length=8, forbidden=(PAD, 1, START))
+
+    def told(names, options):
+        decoding = Decoding(oracle(8, 30), events=True)
+        decoding.add(sentences(names), options)
+        events = []
+        while not decoding.done:
+            events += [event for event in decoding.step() if event.row == 0]
+        return events
+
+    assert told([0, 1], [narrow, wide]) == told([0], narrow)
+
+
 def test_without_events_only_what_is_free_is_reported(oracle):
     decoding = Decoding(oracle(3, 9))
     decoding.add(sentences([0, 1]), SearchOptions(beam=3, max_length=6))
