@@ -294,6 +294,20 @@ def test_unknown_grammar_languages() -> None:
     assert 'Did you mean "en-fr"?' in pairs_refused(grammar="en-fra")
 
 
+def test_grammar_pairs_and_splits() -> None:
+    train = list(read_pairs(corpus(grammar="en-fr", pairs=30)))
+    assert len(train) == 30
+    assert all(source and target for source, target in train)
+    valid = list(read_pairs(corpus(grammar="en-fr", pairs=30), "valid"))
+    assert not set(train) & set(valid)
+    assert list(read_pairs(corpus(grammar="en-fr", pairs=30, split="valid"), "train")) == valid, "its own split wins"
+    assert list(read_pairs(corpus(grammar="fr-en", pairs=30))) == [(target, source) for source, target in train]
+    specs = [corpus(grammar="en-fr", pairs=30), corpus(grammar="fr-en", pairs=30), corpus(grammar="en-fr", pairs=31)]
+    hashes = [*map(content_hash, specs), content_hash(specs[0], "valid")]
+    assert len(set(hashes)) == 4
+    assert content_hash(corpus(grammar="en-fr", pairs=30, split="valid")) == hashes[3]
+
+
 # ---------------------------------------------------------------- the hash
 
 

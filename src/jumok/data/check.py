@@ -134,7 +134,10 @@ class _Check:
             finding.examples.append(Example(line, note, source[:EXCERPT], target[:EXCERPT]))
 
     def add(self, line: int, source: str, target: str) -> None:
-        blank = [self._side(index, line, source, target) for index in (0, 1)]
+        notes: dict[str, list[str]] = {}
+        blank = [self._side(index, line, source, target, notes) for index in (0, 1)]
+        for kind, both in notes.items():
+            self.note(kind, line, "; ".join(both), source, target)  # one line, one count, whichever the side
         if any(blank):
             which = "both sides" if all(blank) else "source" if blank[0] else "target"
             self.note("empty", line, f"{which} blank", source, target)
@@ -149,8 +152,8 @@ class _Check:
             self.note("identical", line, "", source, target)
         self._ratio(line, source, target)
 
-    def _side(self, index: int, line: int, source: str, target: str) -> bool:
-        """Count one side of a line; whether it is blank."""
+    def _side(self, index: int, line: int, source: str, target: str, notes: dict[str, list[str]]) -> bool:
+        """Count one side of a line and note its trouble; whether it is blank."""
         text, name, side = (source, target)[index], ("source", "target")[index], self.sides[index]
         words = len(text.split())
         side.lines += 1
@@ -164,9 +167,9 @@ class _Check:
         if len(text) > side.longest:
             side.longest, side.longest_line = len(text), line
         if len(text) > LONG:
-            self.note("long", line, f"{name}: {len(text):,} characters", source, target)
+            notes.setdefault("long", []).append(f"{name}: {len(text):,} characters")
         for kind, note in suspicions(text):
-            self.note(kind, line, f"{name}: {note}", source, target)
+            notes.setdefault(kind, []).append(f"{name}: {note}")
         found = scripts(text)
         if found:
             finding = self.scripts[index].setdefault(found, Finding("script", ""))
