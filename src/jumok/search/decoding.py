@@ -30,10 +30,13 @@ class Decoding:
         stepper: Stepper,
         end: int = END,
         start: int = START,
-        device: torch.device | str = "cpu",
+        device: torch.device | str | None = None,
         events: bool = False,
     ) -> None:
-        """`events` asks for `Token` and `Pruned` too, which cost time; `Finished` and `Completed` always come."""
+        """`events` asks for `Token` and `Pruned` too, which cost time; `Finished` and `Completed` always come.
+
+        Without `device` a batch is searched where its `ids` are.
+        """
         self.results: dict[int, list[Hypothesis]] = {}  # the n-best of the rows that are done
         self._stepper, self._end, self._start, self._device, self._events = stepper, end, start, device, events
         self._groups: list[_Group] = []
@@ -63,10 +66,11 @@ class Decoding:
         limits = [option.limit(length) for option, length in zip(each, sources, strict=True)]
         rows = list(range(self._rows, self._rows + size))
         beam = Beam(rows, each, limits, self._end)
-        memory = self._stepper.encode(batch.to(self._device))
+        device = torch.device(batch.ids.device if self._device is None else self._device)
+        memory = self._stepper.encode(batch.to(device))
         cache = self._stepper.start(memory, size, max(limits))
         inputs = np.full(size, self._start, np.int64)
-        self._groups.append(_Group(self._stepper, beam, memory, cache, inputs, torch.device(self._device)))
+        self._groups.append(_Group(self._stepper, beam, memory, cache, inputs, device))
         self._rows += size
         return rows
 
@@ -150,7 +154,7 @@ def generate(
     options: Options,
     end: int = END,
     start: int = START,
-    device: torch.device | str = "cpu",
+    device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
     """The n-best of every row, best first."""
     decoding = Decoding(stepper, end, start, device)
