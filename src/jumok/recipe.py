@@ -206,6 +206,12 @@ def read(name: str, overrides: Sequence[str] = ()) -> Recipe:
     return check(raw, origin)
 
 
+def about(name: str) -> str:
+    """What a recipe is, in its own words: its first comment line."""
+    first = _text(name)[0].partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else name
+
+
 def _text(name: str) -> tuple[str, str]:
     path = Path(name)
     if name in names():
@@ -273,6 +279,9 @@ def _override(raw: dict[str, Any], override: str) -> None:
 def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     """Set a key in nested mappings. `data.train.source` means the first corpus; naming files replaces the grammar."""
     place: Any = raw
+    data = raw.get("data")
+    if isinstance(data, dict) and isinstance(data.get("train"), dict):
+        data["train"] = [data["train"]]  # so that data.train.0.source works for the shortcut too
     for depth, key in enumerate(keys):
         if isinstance(place, list) and not key.isdigit():
             place = place[0] if place else {}

@@ -119,13 +119,15 @@ def _names(groups: list[Group], pieces: Sequence[str], words: Sequence[str] | No
     )
 
 
-def visible(text: str) -> str:
-    """The text as it may be shown: control and invisible formatting characters are written as escapes."""
-    return "".join(_escape(character) if _hidden(character) else character for character in text)
+def visible(text: str, keep: str = "") -> str:
+    """The text as it may be shown: control, invisible and unknown characters, other than `keep`, become escapes."""
+    return "".join(
+        _escape(character) if _hidden(character) and character not in keep else character for character in text
+    )
 
 
 def _hidden(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return not character.isprintable() and unicodedata.category(character) != "Zs"
 
 
 def _escape(character: str) -> str:

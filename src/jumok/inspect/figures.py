@@ -1,7 +1,7 @@
 """Attention as a picture: a heat map, as PNG or SVG.
 
-Colours are cividis (readable for colour-blind people and in grey) and always mean the same: 0 to 1. The same input gives
-the same bytes.
+Colours are cividis (readable for colour-blind people and in grey) and always mean the same, 0 to 1. The same input
+gives the same bytes.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def _try_open(path: str) -> FontFile | None:
         return None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _open(path: str) -> FontFile:
     font = ft2font.FT2Font(path)
     if not font.scalable:
@@ -93,7 +93,7 @@ def _open(path: str) -> FontFile:
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _register(font: FontFile) -> str:
     """A family name that leads to exactly this file, whatever matplotlib's own (maybe outdated) font cache holds."""
     family = f"jumok {font.path}"

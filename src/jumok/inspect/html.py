@@ -67,8 +67,8 @@ def _section(index: int, attention: Attention) -> str:
 def _rounded(attention: Attention) -> dict[str, Any]:
     """What the script needs: text that can be shown, and four digits are more than the eye can use."""
     return {
-        "source": [visible(token) for token in attention.source],
-        "target": [visible(token) for token in attention.target],
+        "source": [readable(token) for token in attention.source],
+        "target": [readable(token) for token in attention.target],
         "weights": [[round(float(x), 4) if math.isfinite(x) else None for x in row] for row in attention.weights],
     }
 
@@ -78,7 +78,12 @@ def _rounded(attention: Attention) -> dict[str, Any]:
 
 def escape(text: str) -> str:
     """Text from data, for use between tags or in a quoted attribute."""
-    return html.escape(visible(text), quote=True)
+    return html.escape(readable(text), quote=True)
+
+
+def readable(text: str) -> str:
+    """A browser joins letters as Persian or Hindi ask for it, so the joiners stay; everything else hidden is shown."""
+    return visible(text, keep="\u200c\u200d")
 
 
 def embed(name: str, data: Any) -> str:

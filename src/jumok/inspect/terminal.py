@@ -11,8 +11,6 @@ import os
 import re
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -114,11 +112,12 @@ def _fold(widths: Sequence[int], room: int) -> list[tuple[int, int]]:
 def _fit(token: str, encoding: str, mark: str) -> str:
     """A word that can be printed here, at most LONGEST_WORD cells wide."""
     text = visible(token).encode(encoding, "backslashreplace").decode(encoding)
-    text = text if text.strip() else "_" * max(1, len(text))
+    text = text[: 8 * LONGEST_WORD] if text.strip() else "_" * max(1, len(text))
     if cell_len(text) <= LONGEST_WORD:
         return text
-    sizes: NDArray[np.int_] = np.cumsum([cell_len(character) for character in text])
-    return text[: int(np.searchsorted(sizes, LONGEST_WORD - 1, side="right"))] + mark
+    while cell_len(text + mark) > LONGEST_WORD:
+        text = text[:-1]
+    return text + mark
 
 
 def _pad(text: str, width: int) -> str:

@@ -11,8 +11,8 @@ from torch import Tensor
 def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
     """Two sums over N words: the smoothed loss (to learn from) and the plain one (to look at).
 
-        plain     −log p(y)
-        smoothed  (1 − ε) · −log p(y)  +  ε · mean_v −log p(v)        (Szegedy et al. 2016)
+    plain     −log p(y)
+    smoothed  (1 − ε) · −log p(y)  +  ε · mean_v −log p(v)        (Szegedy et al. 2016)
     """
     return _SmoothedCrossEntropy.apply(logits_NV, target_N, smoothing)  # type: ignore[no-untyped-call]
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -80,7 +81,7 @@ class TranslationTask:
         )
 
     def batches(self, update: int) -> list[PairBatch]:
-        return [self.stores[micro.corpus].batch(micro.indices) for micro in self.plan.at(update)]
+        return [self.stores[micro.corpus].batch(micro.indices, micro.corpus) for micro in self.plan.at(update)]
 
     def name_batch(self, batch: PairBatch) -> str:
         corpus = self.recipe.data.train[batch.corpus]
@@ -88,6 +89,16 @@ class TranslationTask:
         lines = [self.stores[batch.corpus].line(index) + 1 for index in batch.indices[:5]]
         more = f" and {len(batch.indices) - 5} more" if len(batch.indices) > 5 else ""
         return f"the batch of {place} lines {', '.join(map(str, lines))}{more}"
+
+    @cached_property
+    def shown(self) -> tuple[list[str], list[str]]:
+        """The texts, as they stand in the files, of the validation pairs that are translated for the metric."""
+        corpus, split = self.recipe.data.valid or self.recipe.data.train[0], "valid" if self.recipe.data.valid else "train"
+        rows = sorted(self.valid_rows)[: self.recipe.training.validate_sentences]
+        wanted = {self.valid.line(row) for row in rows}
+        pairs = enumerate(read_pairs(corpus, corpus.split or split))
+        found = [pair for line, pair in islice(pairs, max(wanted) + 1) if line in wanted]
+        return [source for source, _ in found], [target for _, target in found]
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
@@ -101,10 +112,8 @@ class TranslationTask:
             batch = self.valid.batch(rows[group])
             loss += self.objective(batch.to(self.device)).parts["nll"].double().cpu()
             count += batch.tokens
-        shown = rows[: self.recipe.training.validate_sentences]
-        sources, references = self.valid.texts(shown, self.source, self.target)
-        outputs = [best.text for best in self.translator.best(sources, beam=1)]
-        bleu, chrf = corpus_scores(outputs, references)
+        sources, references = self.shown
+        bleu, chrf = corpus_scores(self.translator.translate(sources, beam=1), references)
         return {"loss": float(loss) / max(1, count), "bleu": bleu.score, "chrf": chrf.score}
 
 

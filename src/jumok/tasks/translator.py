@@ -50,16 +50,19 @@ class Translator:
         self.model, self.source, self.target = model, source, target
         self.search, self.max_length, self.device = search, max_length, device
 
-    def best(self, sentences: Sequence[str], beam: int | None = None) -> list[Translation]:
-        return [hypotheses[0] for hypotheses in self.translate(sentences, beam=beam)]
+    def translate(self, sentences: Sequence[str], beam: int | None = None, too_long: str = "error") -> list[str]:
+        """The best translation of each sentence, in order."""
+        if isinstance(sentences, str):
+            raise BadInput("translate() takes a list of sentences: write translate([sentence])")
+        return [found[0].text for found in self.nbest(sentences, beam=beam, too_long=too_long)]
 
     @torch.inference_mode()
-    def translate(
+    def nbest(
         self,
         sentences: Sequence[str],
+        nbest: int = 1,
         *,
         beam: int | None = None,
-        nbest: int = 1,
         length_penalty: float | None = None,
         batch: int | None = None,
         too_long: str = "error",

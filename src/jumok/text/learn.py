@@ -40,7 +40,25 @@ def _finish(tokenizer: Tokenizer) -> str:
     """As JSON, the special tokens known to the vocabulary but never looked for in text."""
     content = json.loads(tokenizer.to_str())
     content["added_tokens"] = []
+    if content["model"]["type"] == "Unigram":
+        content["model"]["vocab"] = _settled(content["model"]["vocab"])
     return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+def _settled(vocabulary: list[list[Any]]) -> list[list[Any]]:
+    """The pieces of a unigram model, free of the order in which a hash table happened to hold the words.
+
+    That order shows in the last bits of the scores (sums of floats), in the order of equal scores, and in the scores
+    of characters that EM had dropped and that were put back one ten-thousandth apart just above the lowest score.
+    """
+    pieces = [(token, float(score)) for token, score in vocabulary[len(SPECIALS) :]]
+    lowest = min(score for _, score in pieces)
+    put_back = lowest + 1e-4 * sum(len(token) == 1 for token, _ in pieces)
+    scores = {token: lowest if len(token) == 1 and score < put_back else score for token, score in pieces}
+    rounded = {token: round(score, 4) for token, score in scores.items()}
+    return vocabulary[: len(SPECIALS)] + [
+        [token, rounded[token]] for token in sorted(rounded, key=lambda t: (-rounded[t], t))
+    ]
 
 
 def _some(count: int) -> None:

@@ -46,12 +46,12 @@ class Loop:
         self.objective = task.objective.to(device)
         self.optimizer = build_optimizer(self.objective, self.training)
         self.state, self.events = state, events
-        self.metrics = next(sink for sink in events.sinks if isinstance(sink, MetricsFile))
-        self.pace = Pace(state)
 
     def go(self) -> TrainState:
         """Train until the plan is done, early stopping says so, or someone interrupts."""
         state, training = self.state, self.training
+        self.metrics = next(sink for sink in self.events.sinks if isinstance(sink, MetricsFile))
+        self.pace = Pace(state)
         began = time.perf_counter() - state.seconds
         with _interrupts() as interrupted:
             while state.stopped is None:

@@ -1,0 +1,206 @@
+"""What a user types in a notebook: `load()`, `train()`, and the object they give."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from jumok import recipe as recipes
+from jumok.errors import BadInput, Failure
+from jumok.inspect.attention import Attention
+from jumok.inspect.forced import forced_attention
+from jumok.inspect.run_report import write_run_report
+from jumok.models.seq2seq import build
+from jumok.recipe import Recipe
+from jumok.tasks.translation import TranslationTask, train_tokenizers
+from jumok.tasks.translator import Translator
+from jumok.text.tokenizer import Tokenizer
+from jumok.training import checkpoint
+from jumok.training.device import choose_device, prepare
+from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard
+from jumok.training.loop import Loop
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+Say = Callable[[str], None]
+
+
+def warn(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+class TrainedTranslator(Translator):
+    """A run folder, loaded: it translates, and shows what it attended to."""
+
+    recipe: Recipe
+    run: RunFolder
+
+    def attend(self, sentence: str, target: str | None = None, words: bool = True) -> Attention:
+        """What the model looked at while writing its own translation, or the given one."""
+        if target is None:
+            best = self.nbest([sentence])[0][0]
+            ids, score = best.ids, best.log_probability
+        else:
+            ids, score = tuple(self.target.encode([target])[0]), None
+        return self.attentions([sentence], [ids], words=words, scores=[score])[0]
+
+    def attentions(
+        self,
+        sentences: Sequence[str],
+        targets: Sequence[Sequence[int]],
+        words: bool = True,
+        scores: Sequence[float | None] | None = None,
+    ) -> list[Attention]:
+        """Attention for given translations (token ids), by words or by tokens."""
+        return forced_attention(self, sentences, targets, words, scores)
+
+
+def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> TrainedTranslator:
+    """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package."""
+    run = RunFolder.open(packaged_run() if folder is None else Path(folder))
+    recipe = run.recipe()
+    where = choose_device(device)
+    source, target = _load_tokenizers(run)
+    model = build(recipe.model, source.size, target.size)
+    found = checkpoint.newest_good(run, say, prefer="best")
+    if found is None:
+        raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
+    weights = load_file(found / checkpoint.MODEL)
+    checkpoint.load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, str(found))
+    model.to(where).eval()
+    translator = TrainedTranslator(model, source, target, recipe.search, recipe.data.max_length, where)
+    translator.recipe, translator.run = recipe, run
+    return translator
+
+
+def packaged_run() -> Path:
+    """The small trained run that the package carries (English→French, the embedded grammar)."""
+    path = Path(str(resources.files("jumok") / "pretrained" / "en-fr"))
+    if not path.is_dir():
+        raise Failure("this installation carries no trained run: give one with --run DIR")
+    return path
+
+
+def _load_tokenizers(run: RunFolder) -> tuple[Tokenizer, Tokenizer]:
+    source = Tokenizer.load(run.tokenizer / "source")
+    target_folder = run.tokenizer / "target"
+    return source, Tokenizer.load(target_folder) if target_folder.is_dir() else source
+
+
+def _save_tokenizers(run: RunFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    source, target = tokenizers
+    source.save(run.tokenizer / "source")
+    if target is not source:
+        target.save(run.tokenizer / "target")
+
+
+def train(
+    recipe: Recipe | None,
+    run: str | Path,
+    *,
+    resume: bool = False,
+    minutes: float | None = None,
+    sinks: Sequence[Sink] = (),
+    quiet: bool = False,
+    report: bool = True,
+) -> Path:
+    """Train a recipe into a run folder, or go on with one; end with its report. Returns the folder."""
+    if minutes is not None and minutes <= 0:
+        raise BadInput(f"--minutes {minutes:g}: give a time above zero")
+    path = Path(run)
+    say: Say = (lambda message: None) if quiet else warn
+    if resume:
+        recipe = _recipe_to_resume(RunFolder.open(path), recipe)
+    elif recipe is None:
+        raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
+    elif (path / "recipe.yaml").exists():
+        raise BadInput(f"{path} holds a run already. Continue it with --resume, or choose another folder with --run.")
+    else:
+        recipe = _with_absolute_paths(recipe)
+    device = choose_device(recipe.device)
+    threads = prepare(recipe.threads, device, recipe.exact)
+    has_tokenizers = resume and (path / "tokenizer" / "source").is_dir()
+    tokenizers = _load_tokenizers(RunFolder(path)) if has_tokenizers else train_tokenizers(recipe, say)
+    task = TranslationTask(recipe, tokenizers, device, say)
+    # Only now, when the data has been read and found good, does the run come into being
+    folder = RunFolder.open(path) if resume else RunFolder.create(path, recipe)
+    if not has_tokenizers:
+        _save_tokenizers(folder, tokenizers)
+    state = TrainState(total=None if minutes else recipe.training.updates, minutes=minutes, threads=threads)
+    state.data = [store.key for store in task.stores]
+    found = checkpoint.newest_good(folder, say) if resume else None
+    with Events([]) as events:
+        loop = Loop(task, recipe, folder, device, state, events)
+        if found is not None:
+            loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), state, say)
+        checkpoint.discard_unfinished(folder)
+        events.sinks.append(MetricsFile(folder.metrics, loop.state.metrics_bytes))
+        if recipe.training.tensorboard:
+            events.sinks.append(TensorBoard(folder.path / "tensorboard"))
+        if loop.state.stopped:
+            say(f"this run is complete: {loop.state.stopped}")
+            return path
+        if not quiet:
+            parameters = sum(p.numel() for p in loop.objective.parameters())
+            say(f"{parameters:,} parameters on {device} ({threads} threads), {_sizes(task)}")
+            events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
+        events.sinks.extend(sinks)
+        loop.go()
+    if report:
+        write_run_report(load(path, device.type, say), recipe, folder, *task.shown)
+    return path
+
+
+def _sizes(task: TranslationTask) -> str:
+    pairs = sum(len(store) for store in task.stores)
+    return f"{pairs:,} training pairs, {len(task.valid_rows):,} for validation, {task.plan.batches_per_epoch:,} batches an epoch"
+
+
+def _with_absolute_paths(recipe: Recipe) -> Recipe:
+    train = [corpus.resolved() for corpus in recipe.data.train]
+    valid = recipe.data.valid.resolved() if recipe.data.valid else None
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"train": train, "valid": valid})})
+
+
+def _recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
+    """A run goes on with the recipe it began with; a different one on the command line is refused, key by key."""
+    stored = folder.recipe()
+    if given is not None:
+        before, now = _flat(stored.model_dump()), _flat(_with_absolute_paths(given).model_dump())
+        differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
+        if differing:
+            raise BadInput(
+                f"{folder.path} was begun with another recipe; these keys differ: {', '.join(differing[:8])}. "
+                f"Resume without naming a recipe, or start a new run in another folder."
+            )
+    return stored
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {key: leaf for name, part in value.items() for key, leaf in _flat(part, f"{path}.{name}").items()}
+    return {path.lstrip("."): value}
+
+
+def _restored(saved: TrainState, fresh: TrainState, say: Say) -> TrainState:
+    if saved.data != fresh.data:
+        raise BadInput(
+            "the training data has changed since this run began, so it cannot be continued exactly. "
+            "Put the old files back, or start a new run in another folder."
+        )
+    if saved.threads != fresh.threads:
+        say(f"note: this run used {saved.threads} threads and goes on with {fresh.threads}: results may differ in the last bits")
+        saved.threads = fresh.threads
+    if saved.total is None:
+        saved.minutes = fresh.minutes or saved.minutes
+    elif fresh.minutes is not None:
+        say(f"--minutes is ignored: this run's plan was fixed at {saved.total} updates when it began")
+    return saved
+
+

@@ -1,0 +1,31 @@
+"""`jumok attend`: what the model looked at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def attend(
+    sentence: str = typer.Argument(..., help="The sentence to translate."),
+    run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
+    out: Path | None = typer.Option(None, "--out", help="Write a picture: .png, .svg, .html or .json."),
+    target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
+    tokens: bool = typer.Option(False, "--tokens", help="By tokens instead of words."),
+    dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
+    device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+) -> None:
+    """Translate a sentence and draw what the model attended to, in the terminal or into a file."""
+    from jumok import api
+    from jumok.inspect.pictures import check_picture_path, write_picture
+    from jumok.inspect.terminal import show
+
+    if out is not None:
+        check_picture_path(out)
+    picture = api.load(run, device).attend(sentence, target, words=not tokens)
+    if out is None:
+        show(picture)
+    else:
+        write_picture(picture, out, dark=dark)
+        typer.echo(f"{' '.join(picture.target)}\nwritten: {out}")

@@ -1,0 +1,18 @@
+"""`jumok demo`: the whole way in three minutes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def demo(
+    language: str = typer.Argument("fr", help="Translate English into fr or ko."),
+    run: Path = typer.Option(Path("runs/demo"), "--run", help="Where the run goes (an older demo there is replaced)."),
+    minutes: float = typer.Option(2.0, help="Training time."),
+) -> None:
+    """Train a translator on the embedded corpus, score it, and see what it attends to."""
+    from jumok.demo import run_demo
+
+    run_demo(language, run, minutes)

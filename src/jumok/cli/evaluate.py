@@ -1,0 +1,31 @@
+"""`jumok evaluate`: scores that others can compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+
+def evaluate(
+    run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
+    source: Path = typer.Option(..., "--source", help="Sentences to translate, one a line."),
+    reference: Path = typer.Option(..., "--reference", help="Their true translations."),
+    alignments: Path | None = typer.Option(None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."),
+    one_based: bool = typer.Option(False, "--one-based", help="The gold alignments count words from 1."),
+    beam: int | None = typer.Option(None, help="Hypotheses kept at each step. [default: the recipe's]"),
+    tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),
+    output: Path | None = typer.Option(None, "--output", help="Write the translations here."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+) -> None:
+    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate)."""
+    from jumok import api
+    from jumok.evaluation import evaluate as evaluate_run
+
+    model = api.load(run, device)
+    result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
+    if output is not None:
+        output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")
+    typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1) if as_json else result.summary())

@@ -1,0 +1,89 @@
+"""The command line. Thin: each command parses, calls one function, prints."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+import typer
+from typer.main import get_command
+
+from jumok.cli import attend, data, demo, evaluate, recipes, tokenizer, train, translate
+from jumok.errors import JumokError
+
+app = typer.Typer(
+    name="jumok",
+    help="주목 · attention: train sequence models on your own files, translate, and see what they look at.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from jumok import __version__
+
+        typer.echo(f"jumok {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+) -> None:
+    """주목 · attention: train sequence models on your own files, translate, and see what they look at."""
+
+
+app.command("demo")(demo.demo)
+app.command("recipes")(recipes.recipes)
+app.command("train")(train.train)
+app.command("verify-resume")(train.verify_resume)
+app.command("translate")(translate.translate)
+app.command("evaluate")(evaluate.evaluate)
+app.command("attend")(attend.attend)
+app.add_typer(data.app, name="data")
+app.add_typer(tokenizer.app, name="tokenizer")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command and give its exit code: 0 done, 1 a failure, 2 bad input, 130 interrupted."""
+    debug = "--debug" in arguments
+    try:
+        result = get_command(app).main(args=list(arguments), prog_name="jumok", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except JumokError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"jumok: {error}", file=sys.stderr)
+        return error.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        print("jumok: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        raise
+    except MemoryError:
+        print("jumok: out of memory. Try a smaller training.batch_tokens or model.width", file=sys.stderr)
+        return 1
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        else:
+            print(_unexpected(error), file=sys.stderr)
+        return 1
+
+
+def _unexpected(error: Exception) -> str:
+    """An error nobody foresaw: short, with the way to the whole of it."""
+    if "out of memory" in str(error).lower():
+        return f"jumok: out of memory ({str(error).splitlines()[0]}). Try a smaller training.batch_tokens or model.width"
+    text = (str(error).splitlines() or [""])[0]
+    return f"jumok: unexpected {type(error).__name__}: {text}\nThis is a bug of jumok's. `jumok --debug …` shows where."

@@ -1,0 +1,69 @@
+"""`jumok train` and `jumok verify-resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+_RECIPE = typer.Argument(None, help="A shipped recipe's name or a YAML file (see: jumok recipes).")
+_OVERRIDES = typer.Argument(None, help="Keys to change: model.width=256 data.train.source=a.de …", metavar="[KEY=VALUE]...")
+_SOURCE = typer.Option(None, help="Training text, one sentence a line (several times for shards).")
+_TARGET = typer.Option(None, help="Its translations, line by line.")
+_VALID_SOURCE = typer.Option(None, help="Validation text.")
+_VALID_TARGET = typer.Option(None, help="Its translations.")
+
+
+def train(
+    recipe: str | None = _RECIPE,
+    overrides: list[str] | None = _OVERRIDES,
+    run: Path = typer.Option(..., "--run", help="Folder for this run: checkpoints, tokenizers, metrics, report."),
+    resume: bool = typer.Option(False, "--resume", help="Go on with the run in the folder, exactly where it was."),
+    minutes: float | None = typer.Option(None, "--minutes", help="Train for about this long instead of training.updates."),
+    source: list[str] | None = _SOURCE,
+    target: list[str] | None = _TARGET,
+    valid_source: list[str] | None = _VALID_SOURCE,
+    valid_target: list[str] | None = _VALID_TARGET,
+) -> None:
+    """Train a recipe on its own data, on yours, or go on with a run that stopped."""
+    from jumok import api
+
+    files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
+    chosen = _chosen(recipe, overrides or [], files)
+    api.train(chosen, run, resume=resume, minutes=minutes)
+    typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    echo 'a sentence' | jumok translate --run {run}")
+
+
+def _chosen(recipe, overrides, files):  # type: ignore[no-untyped-def]
+    """The recipe that the arguments describe; None when only --resume is asked for."""
+    from jumok import recipe as recipes
+
+    if recipe is None:
+        return None
+    named = [f"data.{key}={_yaml_list(paths)}" for key, paths in files.items() if paths]
+    if any(paths for key, paths in files.items() if key.startswith("train")) and not files["valid.source"]:
+        # the recipe's own validation data (the grammar) would say nothing about these files
+        named.append("data.valid=null")
+    return recipes.read(recipe, [*named, *overrides])
+
+
+def _yaml_list(paths: list[str]) -> str:
+    import json
+
+    return json.dumps(paths)
+
+
+def verify_resume(
+    recipe: str = typer.Argument(..., help="A shipped recipe's name or a YAML file."),
+    overrides: list[str] | None = _OVERRIDES,
+    updates: int = typer.Option(24, help="How many updates to compare."),
+    kills: int = typer.Option(3, help="How many times to kill the second run."),
+) -> None:
+    """Prove on your own recipe that a killed and resumed run equals the undisturbed one, bit for bit."""
+    from jumok import recipe as recipes
+    from jumok.training.verify import verify
+
+    result = verify(recipes.read(recipe, overrides or []), updates, kills, typer.echo)
+    typer.echo(result.summary())
+    if not result.identical:
+        raise typer.Exit(1)

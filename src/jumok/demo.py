@@ -1,0 +1,100 @@
+"""The whole way in three minutes: train, score, translate, look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.data import grammar
+from jumok.errors import BadInput
+from jumok.files import remove_folder
+from jumok.inspect import terminal
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links
+from jumok.inspect.report import Translated, write_report
+from jumok.tasks.metrics import corpus_scores
+
+TEST_SENTENCES = 500
+SHOWN, DRAWN = 10, 3
+
+
+def run_demo(language: str, run: Path, minutes: float) -> None:
+    """Train an attention LSTM from English on the embedded corpus and show all there is to see of it."""
+    if language not in grammar.LANGUAGES[1:]:
+        raise BadInput(f"demo {language}: the embedded corpus has {' and '.join(grammar.LANGUAGES[1:])}")
+    _make_room(run)
+    screen = Console(highlight=False)
+    direction = f"en-{language}"
+    screen.print(f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)")
+    recipe = recipes.read("demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}"])
+    api.train(recipe, run, minutes=minutes, report=False)
+    model = api.load(run)
+
+    pairs = list(grammar.pairs("en", language, "test", TEST_SENTENCES))
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    outputs = model.translate(sources)
+    scores = corpus_scores(outputs, references)
+    screen.print(f"\n[bold]Scores on {len(pairs)} held-out sentences")
+    for score in scores:
+        screen.print(escape(str(score)))
+    screen.print(escape(str(_alignment(model, pairs))))
+
+    screen.print(f"\n[bold]{SHOWN} translations beside their references")
+    shown = [Translated(*row) for row in zip(sources[:SHOWN], outputs, references, strict=False)]
+    screen.print(_table(shown))
+
+    screen.print("\n[bold]What it looked at")
+    # three sentences short enough to be seen whole
+    drawn = [source for source in sources if 5 <= len(source.split()) <= 9][:DRAWN]
+    pictures = [model.attend(source) for source in drawn]
+    for picture in pictures:
+        terminal.show(picture, screen)
+        screen.print()
+    write_report(
+        model.run.report,
+        f"jumok demo: English → {language}",
+        recipes.dump(model.recipe),
+        model.run.events(),
+        shown,
+        pictures,
+        scores,
+        ("en", language),
+    )
+    screen.print(f"[bold]Report with curves and pictures:[/] {model.run.report}\n")
+    screen.print("[bold]What to type next")
+    for command in (
+        f'echo "I am a student." | jumok translate --run {run}',
+        f'jumok attend --run {run} "I am a student." --out attention.png',
+        "jumok train lstm-luong --source my.de --target my.en --run runs/mine",
+    ):
+        screen.print(f"  {command}", soft_wrap=True)
+
+
+def _make_room(run: Path) -> None:
+    """An older demo in the same place goes; anything else that lies there stays."""
+    if (run / "recipe.yaml").exists():
+        remove_folder(run)
+    elif run.exists() and (not run.is_dir() or any(run.iterdir())):
+        raise BadInput(f"{run} exists and is not a run: choose another place with --run")
+
+
+def _alignment(model: api.TrainedTranslator, pairs: list[grammar.Pair]) -> AlignmentScore:
+    references = model.target.encode([pair.target for pair in pairs])
+    pictures = model.attentions([pair.source for pair in pairs], references)
+    words = [picture.part(len(picture.target) - 1, len(picture.source) - 1) for picture in pictures]
+    predicted = [argmax_links(picture.weights) for picture in words]
+    return alignment_error_rate(predicted, [set(pair.sure) for pair in pairs], [set(pair.possible) for pair in pairs])
+
+
+def _table(rows: list[Translated]) -> Table:
+    table = Table(show_lines=True, header_style="bold")
+    for heading in ("source", "translation", "reference"):
+        table.add_column(heading, ratio=1)
+    for row in rows:
+        same = "green" if row.translation == row.reference else "yellow"
+        table.add_row(escape(row.source), f"[{same}]{escape(row.translation)}[/]", escape(row.reference or ""))
+    return table

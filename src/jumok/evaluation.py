@@ -1,0 +1,80 @@
+"""A test set translated and scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jumok.api import TrainedTranslator
+from jumok.data.readers import read_lines, read_pairs
+from jumok.errors import BadInput
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links, parse_pharaoh
+from jumok.recipe import Corpus
+from jumok.tasks.metrics import Score, corpus_scores
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    sentences: int
+    outputs: list[str]
+    scores: list[Score]
+    alignment: AlignmentScore | None = None
+    tutorial: list[Score] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        result: dict[str, Any] = {"sentences": self.sentences, "scores": [score.to_json() for score in self.scores]}
+        if self.tutorial:
+            result["tutorial"] = [score.to_json() for score in self.tutorial]
+        if self.alignment is not None:
+            result["alignment"] = self.alignment.to_json()
+        return result
+
+    def summary(self) -> str:
+        lines = [f"{self.sentences} sentences", *map(str, self.scores)]
+        lines += [f"{score} (lower-cased, tokenised)" for score in self.tutorial]
+        if self.alignment is not None:
+            lines.append(str(self.alignment))
+        return "\n".join(lines)
+
+
+def evaluate(
+    model: TrainedTranslator,
+    source: Path,
+    reference: Path,
+    gold: Path | None = None,
+    *,
+    one_based: bool = False,
+    beam: int | None = None,
+    tutorial: bool = False,
+) -> Evaluation:
+    """BLEU and chrF of the model's translations; with gold alignments, the error rate of its attention.
+
+    The attention is that of the reference translation (the one that the gold alignments speak of).
+    """
+    pairs = list(read_pairs(Corpus(source=[str(source)], target=[str(reference)])))
+    sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    outputs = model.translate(sources, beam=beam, too_long="truncate")
+    return Evaluation(
+        len(pairs),
+        outputs,
+        corpus_scores(outputs, references),
+        None if gold is None else evaluate_alignments(model, sources, references, gold, one_based),
+        corpus_scores(outputs, references, lowercase_tokenised=True)[:1] if tutorial else [],
+    )
+
+
+def evaluate_alignments(
+    model: TrainedTranslator, sources: list[str], references: list[str], gold: Path, one_based: bool = False
+) -> AlignmentScore:
+    """Each reference word linked to the source word it attends to most, against the gold links."""
+    links = list(read_lines(gold))
+    if len(links) != len(sources):
+        raise BadInput(f"{gold} has {len(links)} lines, but there are {len(sources)} sentences: they must pair up")
+    truth = [parse_pharaoh(line, one_based, f"{gold}, line {number}") for number, line in enumerate(links, 1)]
+    pictures = model.attentions(sources, model.target.encode(references))
+    predicted = []
+    for picture in pictures:
+        words = picture.part(len(picture.target) - 1, len(picture.source) - 1)
+        predicted.append(argmax_links(words.weights))
+    return alignment_error_rate(predicted, [sure for sure, _ in truth], [possible for _, possible in truth])

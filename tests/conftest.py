@@ -1,0 +1,25 @@
+"""What every test shares: one thread each (two run side by side), and a cache of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Tests must neither use nor fill the user's cache."""
+    cache = tmp_path_factory.mktemp("cache")
+    before = os.environ.get("JUMOK_CACHE")
+    os.environ["JUMOK_CACHE"] = str(cache)
+    yield cache
+    if before is None:
+        del os.environ["JUMOK_CACHE"]
+    else:
+        os.environ["JUMOK_CACHE"] = before

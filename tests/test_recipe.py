@@ -1,0 +1,94 @@
+"""Recipes: strict, self-describing, and helpful when a key is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from jumok import recipe as recipes
+from jumok.errors import BadInput
+
+
+def every_section(section: type[BaseModel]) -> list[type[BaseModel]]:
+    inner = [s for field in section.model_fields.values() for s in recipes._sections(field.annotation)]
+    return [section, *(deeper for s in inner for deeper in every_section(s))]
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_shipped_recipe_explained_and_read_back_is_the_same(name: str, tmp_path: Path) -> None:
+    recipe = recipes.read(name)
+    file = tmp_path / "copy.yaml"
+    file.write_text(recipes.explain(recipe), encoding="utf-8")
+    assert recipes.read(str(file)) == recipe
+    file.write_text(recipes.dump(recipe), encoding="utf-8")
+    assert recipes.read(str(file)) == recipe
+
+
+def test_the_five_recipes_are_there() -> None:
+    assert {"rnn", "lstm", "gru", "lstm-bahdanau", "lstm-luong"} <= set(recipes.names())
+
+
+def test_every_key_has_a_description() -> None:
+    for section in every_section(recipes.Recipe):
+        for name, field in section.model_fields.items():
+            assert field.description, f"{section.__name__}.{name}"
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("model.widht=3", ['"model.widht"', '"width"']),
+        ("trainin.updates=3", ['"trainin"', '"training"']),
+        ("data.train.sorce=x", ["sorce", '"source"']),
+        ("training.updates=many", ["training.updates", "integer", "many"]),
+        ("model.dropout=1.5", ["model.dropout", "less than 1"]),
+        ("model.attention=loung", ["model.attention", "luong"]),
+        ("seed=-1", ["seed"]),
+        ("model.width.x=3", ["model.width"]),
+        ("model.width", ["key=value"]),
+        ("model.width=[", ["model.width", "YAML"]),
+        ("data.train.3.weight=2", ["no entry 3"]),
+        ("model.input_feeding=true", ["input_feeding", "luong"]),
+    ],
+)
+def test_a_wrong_override_names_the_key_and_the_way_out(override: str, words: list[str]) -> None:
+    with pytest.raises(BadInput) as caught:
+        recipes.read("lstm", [override])
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_naming_files_replaces_the_grammar() -> None:
+    recipe = recipes.read("lstm", ["data.train.source=a.de", "data.train.target=a.en"])
+    assert recipe.data.train[0].grammar is None
+    assert (recipe.data.train[0].source, recipe.data.train[0].target) == (["a.de"], ["a.en"])
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [
+        {},
+        {"source": "a"},
+        {"source": ["a", "b"], "target": ["c"]},
+        {"grammar": "en-fr", "file": "x.tsv"},
+    ],
+)
+def test_a_corpus_is_exactly_one_kind(corpus: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(yaml.safe_dump({"data": {"train": corpus}}), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"data\.train"):
+        recipes.read(str(file))
+
+
+def test_files_that_are_no_recipes(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match='Did you mean "lstm"'):
+        recipes.read("lsmt")
+    file = tmp_path / "r.yaml"
+    for content, message in ((b"- a\n", "mapping"), (b"a: [\n", "YAML"), (b"\xff\xfe", "UTF-8"), (b"seed: 1\n", "data")):
+        file.write_bytes(content)
+        with pytest.raises(BadInput, match=message):
+            recipes.read(str(file))

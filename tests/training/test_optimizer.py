@@ -1,0 +1,53 @@
+"""The learning rate is a pure function of the update."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from jumok.recipe import Training
+from jumok.training.optimizer import build_optimizer, learning_rate
+
+
+def rates(schedule: str, total: int | None = 100, **keys: float) -> list[float]:
+    training = Training.model_validate({"schedule": schedule, "warmup": 10, "learning_rate": 0.5, **keys})
+    return [learning_rate(training, update, total) for update in range(100)]
+
+
+@pytest.mark.parametrize("schedule", ["constant", "inverse-sqrt", "cosine", "linear", "plateau"])
+def test_it_rises_in_a_line_to_the_peak(schedule: str) -> None:
+    assert rates(schedule)[:10] == pytest.approx([0.05 * (n + 1) for n in range(10)])
+
+
+def test_after_the_peak_each_schedule_follows_its_formula() -> None:
+    assert rates("constant")[10:] == [0.5] * 90
+    assert rates("inverse-sqrt")[39] == pytest.approx(0.5 * math.sqrt(10 / 40))
+    assert rates("linear")[54] == pytest.approx(0.5 * (1 - 45 / 91))
+    assert rates("cosine")[54] == pytest.approx(0.25 * (1 + math.cos(math.pi * 45 / 91)))
+    for schedule in ("cosine", "linear"):
+        values = rates(schedule)[10:]
+        assert values == sorted(values, reverse=True)
+        assert 0 < values[-1] < 0.01
+
+
+def test_without_a_plan_the_rate_waits_at_the_peak() -> None:
+    assert rates("cosine", total=None)[10:] == [0.5] * 90
+
+
+def test_plateau_follows_its_scale() -> None:
+    training = Training(schedule="plateau", warmup=0, learning_rate=0.5)
+    assert learning_rate(training, 50, 100, plateau_scale=0.25) == 0.125
+
+
+def test_weight_decay_shrinks_matrices_only() -> None:
+    model = nn.Linear(3, 3)
+    optimizer = build_optimizer(model, Training(weight_decay=0.1, learning_rate=1.0))
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    torch.testing.assert_close(model.weight.detach(), before["weight"] * 0.9)
+    torch.testing.assert_close(model.bias.detach(), before["bias"])
