@@ -137,7 +137,8 @@ def test_offsets_point_into_the_original_text(text: str) -> None:
                 assert piece == piece.strip()
                 assert piece in text.split()[word]
             if id > 3 and kind != "byte":
-                assert nfc(piece) == tokenizer.decode([[id]])[0] or not piece.strip(), (kind, encoded)
+                # A "▁" by itself is the blank, or nothing at all at the beginning of the text.
+                assert tokenizer.decode([[id]])[0] in ("", nfc(piece)), (kind, encoded)
         blanks = {place for place, character in enumerate(text) if character.isspace()}
         assert covered | blanks == set(range(len(text))), (kind, encoded)
 

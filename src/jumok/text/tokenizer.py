@@ -88,11 +88,14 @@ class Tokenizer:
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text, spans = "", []
         for id in ids:
-            start = len(text)
-            text += decoder.decode(self._written(int(id), first=not text))
-            spans.append((start, max(len(text), start + 1)))
+            # Byte by byte: a byte belongs to the character it ends, or to the unfinished one after all so far.
+            places = []
+            for byte in self._written(int(id), first=not text):
+                text += decoder.decode(bytes([byte]))
+                places.append(len(text) if decoder.getstate()[0] else len(text) - 1)
+            spans.append((places[0], places[-1] + 1) if places else (len(text), len(text)))
         text += decoder.decode(b"", final=True)
-        return words_of_spans(text, [trim(text, start, min(end, len(text))) for start, end in spans])
+        return words_of_spans(text, [trim(text, start, end) for start, end in spans])
 
     def _written(self, id: int, first: bool) -> bytes:
         """The bytes an id adds to the decoded text."""
