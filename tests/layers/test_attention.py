@@ -124,7 +124,7 @@ def test_general_bridges_widths_and_dot_says_so() -> None:
 
 def test_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jumok.layers.attention.SCORERS", dict(SCORERS))
-    with pytest.raises(BadInput, match='no scorer "genral". Did you mean "general"'):
+    with pytest.raises(BadInput, match=r'no scorer "genral"\. Did you mean "general"'):
         build("genral")
     with pytest.raises(BadInput, match="already belongs to Dot"):
 
