@@ -52,7 +52,7 @@ def test_a_file_names_its_bad_line(tmp_path: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf0-0\r\n\n1-1 0?1\n")
     assert read_pharaoh(file) == [({(0, 0)}, {(0, 0)}), (set(), set()), ({(1, 1)}, {(1, 1), (0, 1)})]
     file.write_text("0-0\nfoo\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="gold.txt, line 2"):
+    with pytest.raises(BadInput, match=r"gold\.txt, line 2"):
         read_pharaoh(file)
     file.write_bytes(b"0-0\n\xff-1\n")
     with pytest.raises(BadInput, match="line 2"):
@@ -88,7 +88,7 @@ def test_a_corpus_is_counted_before_it_is_divided() -> None:
     good, bad = {(i, i) for i in range(9)}, {(0, 1)}
     score = alignment_error_rate([good, bad], [good, {(0, 0)}], [good, {(0, 0)}])
     assert score.error_rate == pytest.approx(1 - 18 / 20)  # the mean over sentences would be 0.5
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         alignment_error_rate([good], [good, bad], [good, bad])
 
 

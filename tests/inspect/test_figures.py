@@ -89,14 +89,13 @@ def test_svg_is_well_formed_and_holds_no_markup_from_data(make_attention: Make, 
     root = ElementTree.fromstring(svg)
     tags = {element.tag.rsplit("}", 1)[-1] for element in root.iter()}
     assert "script" not in tags
-    assert "image" not in tags or b"http://evil" not in svg
     assert "text" not in tags  # paths: it looks the same where the font is missing
 
 
 def test_hangul_is_drawn_with_a_font_that_appeared_just_now(
     make_attention: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", lambda: [])
+    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", list)
     attention = make_attention(["the", "student"], ["학생은", "é"])
     with pytest.raises(Failure) as error:
         draw(attention)

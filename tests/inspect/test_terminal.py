@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def test_long_sentences_are_folded_and_every_word_is_there(make_attention: Make)
     marks = re.findall(r"… source words (\d+)-(\d+) of 30", picture)
     assert marks[0][0] == "1"
     assert marks[-1][1] == "30"
-    assert all(int(end) + 1 == int(start) for (_, end), (start, _) in zip(marks, marks[1:], strict=False))
+    assert all(int(end) + 1 == int(start) for (_, end), (start, _) in itertools.pairwise(marks))
     assert "source words" not in draw(make_attention(3, 3), width=60)
 
 

@@ -35,7 +35,7 @@ class Panel:
 
 def panels(events: Iterable[Any]) -> list[Panel]:
     """What metrics.jsonl tells: loss, scores on held-out sentences, learning rate, speed; only what is there."""
-    known = [event for event in events if isinstance(event, Mapping) and _number(event.get("step")) is not None]
+    known = [event for event in events if isinstance(event, Mapping) and _is_step(event.get("step"))]
     training = [event for event in known if event.get("event") == "train"]
     validation = [event for event in known if event.get("event") == "valid"]
     scores = dict.fromkeys(
@@ -72,7 +72,13 @@ def _is_number(value: object) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if _is_number(value) and math.isfinite(value) else None
+    """A number that can be drawn; a loss of 1e30 has exploded and is no more than that."""
+    return float(value) if _is_number(value) and abs(value) < 1e30 else None
+
+
+def _is_step(value: object) -> bool:
+    step = _number(value)
+    return step is not None and step >= 0
 
 
 def _score_name(key: str) -> str:
@@ -151,8 +157,9 @@ def _figure(index: int, panel: Panel) -> str:
     return (
         f'<figure class="curve" data-index="{index}" data-left="{LEFT}" data-right="{WIDTH - RIGHT}" '
         f'data-end="{x_end:g}">\n<h3>{escape(panel.title)} <small>by step</small></h3>\n'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{escape(panel.title)} by step">\n{svg}'
-        f'\n</svg>\n<figcaption aria-live="polite"><span class="at">{steps}</span> {" ".join(names)}</figcaption></figure>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{escape(panel.title)} by step">\n'
+        f'{svg}\n</svg>\n<figcaption aria-live="polite"><span class="at">{steps}</span> {" ".join(names)}</figcaption>'
+        "</figure>"
     )
 
 

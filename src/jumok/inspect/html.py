@@ -65,11 +65,11 @@ def _section(index: int, attention: Attention) -> str:
 
 
 def _rounded(attention: Attention) -> dict[str, Any]:
-    """What the script needs: text that can be shown, and four digits are more than the eye can use."""
+    """What the script needs: text that can be shown, and no more digits than can be seen."""
     return {
         "source": [readable(token) for token in attention.source],
         "target": [readable(token) for token in attention.target],
-        "weights": [[round(float(x), 4) if math.isfinite(x) else None for x in row] for row in attention.weights],
+        "weights": [[round(float(x), 6) if math.isfinite(x) else None for x in row] for row in attention.weights],
     }
 
 
