@@ -26,7 +26,8 @@ PROMISES = {
     "byte": "exact for any text",
 }
 
-_MARKED = r"{0}?[\p{{L}}\p{{M}}]+|{0}?{1}|{0}?([^\s\p{{L}}\p{{M}}\p{{N}}▁])\1*|"
+# Joiners (U+200C, U+200D) are part of words, as Persian and the scripts of India write them.
+_MARKED = r"{0}?[\p{{L}}\p{{M}}\x{{200C}}\x{{200D}}]+|{0}?{1}|{0}?([^\s\p{{L}}\p{{M}}\p{{N}}▁])\1*|"
 # Runs of one mark ("...", "!!") stay together, different marks (`."`) do not.
 _WORD_CUTS = _MARKED.format(SPACE, r"\p{N}+") + SPACE
 _SUBWORD_CUTS = _MARKED.format(SPACE, r"\p{N}") + SPACE

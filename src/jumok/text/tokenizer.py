@@ -21,6 +21,7 @@ from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.words import close_gaps, trim, words_of_spans
 
 FORMAT = 1
+JOINERS = "\u200c\u200d"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class Tokenizer:
             text = raw.decode()
         except UnicodeDecodeError:
             return "".join(f"<{byte:02X}>" for byte in raw)
-        return "".join(SPACE if c == " " else c if c.isprintable() or len(text) > 1 else ascii(c)[1:-1] for c in text)
+        return "".join(SPACE if c == " " else c if _harmless(c, text) else ascii(c)[1:-1] for c in text)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -155,6 +156,11 @@ class Tokenizer:
         if tokenizer.size != size or specials != SPECIAL_TOKENS:
             raise BadInput(f"{content_file}: does not belong to {about_file.name} beside it; train the tokenizer again")
         return tokenizer
+
+
+def _harmless(character: str, piece: str) -> bool:
+    """Control characters could drive the terminal; a joiner is only visible by itself."""
+    return character.isprintable() or (character in JOINERS and len(piece) > 1)
 
 
 def _sound(text: str) -> str:
