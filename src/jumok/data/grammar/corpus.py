@@ -19,7 +19,7 @@ from jumok.data.grammar.tree import Sentence
 
 LANGUAGES = ("en", "fr", "ko")
 SPLITS = ("train", "valid", "test")
-DEFAULT_SIZE = 9
+DEFAULT_SIZE = 11
 REMEMBERED = 1_000_000  # sentences kept distinct in one call; later ones are only checked against these
 
 
@@ -83,9 +83,7 @@ def text_of(words: list[Word]) -> str:
     return " ".join([word[0] for word in words])
 
 
-def pairs(
-    source: str, target: str, split: str, count: int, seed: int = 1, size: int = DEFAULT_SIZE
-) -> Iterator[Pair]:
+def pairs(source: str, target: str, split: str, count: int, seed: int = 1, size: int = DEFAULT_SIZE) -> Iterator[Pair]:
     """`count` pairs whose source sentences are distinct, the same for the same arguments on every machine.
 
     `size` is about the number of English words of a typical sentence; there is no upper limit. The first

@@ -82,7 +82,9 @@ def say_phrase(out: list[Word], phrase: Phrase, as_object: bool = False) -> None
         say_phrase(out, phrase.place)
     elif phrase.relative is not None:
         relative = phrase.relative
-        out.append(("who" if noun.person and relative.gap == "subject" else "that", relative.bit << tree.CONNECTOR, 0, 0))
+        out.append(
+            ("who" if noun.person and relative.gap == "subject" else "that", relative.bit << tree.CONNECTOR, 0, 0)
+        )
         if relative.gap == "object":
             say_phrase(out, relative.subject)
         say_predicate(out, relative)

@@ -21,8 +21,12 @@ def doubles_last(word: str) -> bool:
     groups = sum(
         1 for before, letter in zip(" " + word, word, strict=False) if letter in VOWELS and before not in VOWELS
     )
-    return groups == 1 and len(word) > 2 and word[-1] not in VOWELS + "wxy" and word[-2] in VOWELS and (
-        word[-3] not in VOWELS
+    return (
+        groups == 1
+        and len(word) > 2
+        and word[-1] not in VOWELS + "wxy"
+        and word[-2] in VOWELS
+        and (word[-3] not in VOWELS)
     )
 
 

@@ -42,7 +42,9 @@ def elide(words: list[Word]) -> list[Word]:
             following = words[-1]
             if text in ELIDED and vowel_sound(following[0]):
                 text, sure, possible, reference = word
-                if text in ("je", "me", "te", "ne") or reference < 0:  # a pronoun keeps its meaning, an article does not
+                if (
+                    text in ("je", "me", "te", "ne") or reference < 0
+                ):  # a pronoun keeps its meaning, an article does not
                     following_sure, following_possible = sure | following[1], possible | following[2]
                 else:
                     following_sure, following_possible = following[1], sure | possible | following[2]

@@ -33,9 +33,7 @@ from jumok.data.grammar.tree import Clause, Phrase, Sentence, Unit
 MANNERS, FREQUENCIES, PLACES, DEGREES = (
     tuple(adverb for adverb in adverbs if adverb.place == place) for place in ("manner", "frequency", "place", "degree")
 )
-TIMES = tuple(
-    tuple(adverb for adverb in adverbs if adverb.place == place) for place in ("present", "past", "future")
-)
+TIMES = tuple(tuple(adverb for adverb in adverbs if adverb.place == place) for place in ("present", "past", "future"))
 PROFESSIONS = tuple(noun for noun in nouns if noun.profession)
 PLACE_NOUNS = nouns_with(("place",))
 PEOPLE = nouns_with(("person",))
@@ -44,8 +42,15 @@ VEHICLES = nouns_with(("transit",))
 FOR_SOMEBODY = frozenset(
     ("buy", "prepare", "order", "bring", "draw", "build", "repair", "translate", "choose", "cook", "sing", "dance")
 )
-ORDERED = tuple(verb for verb in verbs if verb.objects and not verb.state and not verb.preposition and "person" in
-                verb.subjects and verb.name not in ("lose", "receive", "steal", "devour", "destroy", "hear", "find"))
+ORDERED = tuple(
+    verb
+    for verb in verbs
+    if verb.objects
+    and not verb.state
+    and not verb.preposition
+    and "person" in verb.subjects
+    and verb.name not in ("lose", "receive", "steal", "devour", "destroy", "hear", "find")
+)
 FIRST_ENTITY = 4  # 1 to 3 are I, you and we
 SPEAKERS = {tree.I: 1, tree.YOU: 2, tree.WE: 3}
 
@@ -84,7 +89,7 @@ def pronoun_of(phrase: Phrase) -> int:
 class Sampler:
     """An endless, reproducible source of sentences of about `size` English words."""
 
-    def __init__(self, seed: int, size: int = 9) -> None:
+    def __init__(self, seed: int, size: int = 11) -> None:
         self.random = Random(seed).random
         self.size = size
         self.left = 0.0
@@ -117,6 +122,12 @@ class Sampler:
 
     def noun_of(self, choices: tuple[Noun, ...]) -> Noun:
         return choices[int(self.random() * len(choices))]
+
+    def another(self, noun: Noun) -> Noun:
+        """A different noun of the same main class."""
+        alike = nouns_with(noun.tags[:1])
+        place = int(self.random() * (len(alike) - 1))
+        return alike[-1] if alike[place] is noun else alike[place]
 
     def adverb_of(self, choices: tuple[Adverb, ...]) -> Adverb:
         adverb = choices[int(self.random() * len(choices))]
@@ -156,8 +167,16 @@ class Sampler:
         self.left -= 1
         return phrase
 
-    def noun_phrase(self, noun: Noun, subject: Phrase | None, previous: Clause | None, *, simple: bool = False,
-                    open_end: bool = False, front: bool = False) -> Phrase:
+    def noun_phrase(
+        self,
+        noun: Noun,
+        subject: Phrase | None,
+        previous: Clause | None,
+        *,
+        simple: bool = False,
+        open_end: bool = False,
+        front: bool = False,
+    ) -> Phrase:
         """A phrase about `noun`. `subject` is the one of its clause; `front` says that it is itself the subject."""
         random = self.random
         phrase = Phrase()
@@ -200,8 +219,9 @@ class Sampler:
         elif phrase.determiner == tree.GENITIVE:
             self.left -= 2
             phrase.genitive = (
-                self.named() if random() < 0.35 else
-                self.noun_phrase(self.noun_of(PEOPLE), subject, previous, simple=self.left < 8)
+                self.named()
+                if random() < 0.35
+                else self.noun_phrase(self.noun_of(PEOPLE), subject, previous, simple=self.left < 8)
             )
             if phrase.genitive.determiner in (tree.A, tree.MANY, tree.NUMBER, tree.EVERY):
                 phrase.genitive.determiner = tree.THE
@@ -214,8 +234,11 @@ class Sampler:
     def possessive(self, phrase: Phrase, subject: Phrase | None, previous: Clause | None) -> None:
         draw = self.random()
         linked = subject or (previous.subject if previous else None)
-        owner = pronoun_of(linked) if linked is not None and draw < 0.55 else (
-            tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)]
+        owner = (
+            pronoun_of(linked)
+            if linked is not None and draw < 0.55
+            else (tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)]
+        )
         if owner == tree.IT or (linked is not None and linked.kind == tree.WHO):
             owner = tree.I
         phrase.owner = owner
@@ -245,8 +268,9 @@ class Sampler:
         noun = phrase.noun
         if ("part" in noun.tags or "attribute" in noun.tags) and phrase.determiner == tree.THE and self.chance(0.6, 3):
             pool = OWNERS_OF_PARTS
-            phrase.of = self.noun_phrase(self.noun_of(pool), None, previous, simple=not (open_end or front),
-                                         open_end=open_end, front=front)
+            phrase.of = self.noun_phrase(
+                self.noun_of(pool), None, previous, simple=not (open_end or front), open_end=open_end, front=front
+            )
         elif front and noun.animate and self.chance(0.1, 3):
             phrase.place = self.noun_phrase(self.noun_of(PLACE_NOUNS), None, previous, open_end=True, front=True)
         elif (front or open_end) and self.chance(0.16, 4):
@@ -274,11 +298,7 @@ class Sampler:
     def joined(self, choices: tuple[Noun, ...], subject: Phrase | None, previous: Clause | None) -> Phrase:
         """ "The doctor and his dog": two phrases without clauses of their own."""
         first = self.noun_phrase(self.noun_of(choices), subject, previous, simple=True, front=subject is None)
-        alike = nouns_with(first.tags[:1])
-        noun = self.noun_of(alike)
-        while noun is first.noun:
-            noun = self.noun_of(alike)
-        second = self.noun_phrase(noun, subject, previous, simple=True, front=subject is None)
+        second = self.noun_phrase(self.another(first.noun), subject, previous, simple=True, front=subject is None)
         phrase = Phrase()
         phrase.bit = self.bits()
         phrase.kind = tree.JOINED
@@ -309,20 +329,25 @@ class Sampler:
         known = previous.object if previous is not None else None
         draw = int(self.random() * 9)
         which = draw if draw < 7 else pronoun_of(known) if known is not None else tree.THEY
-        if subject.person < 3 and which in (tree.I, tree.WE, tree.YOU) and (
-            subject.person == (2 if which == tree.YOU else 1)
+        if (
+            subject.person < 3
+            and which in (tree.I, tree.WE, tree.YOU)
+            and (subject.person == (2 if which == tree.YOU else 1))
         ):
             return None
         antecedent = None
         if which not in SPEAKERS:
             if known is not None and pronoun_of(known) == which:
                 antecedent = known
-            elif previous is not None and previous.subject.kind != tree.WHO and (
-                pronoun_of(previous.subject) == which and previous.subject.entity != subject.entity
+            elif (
+                previous is not None
+                and previous.subject.kind != tree.WHO
+                and (pronoun_of(previous.subject) == which and previous.subject.entity != subject.entity)
             ):
                 antecedent = previous.subject
-        if not fits(antecedent.tags if antecedent is not None else ("object",) if which == tree.IT else ("person",),
-                    tags):
+        if not fits(
+            antecedent.tags if antecedent is not None else ("object",) if which == tree.IT else ("person",), tags
+        ):
             return None
         if antecedent is not None and antecedent.entity == subject.entity:
             return None
@@ -332,8 +357,8 @@ class Sampler:
 
     def tense_and_polarity(self, clause: Clause, tense: int | None) -> None:
         draw = self.random()
-        clause.tense = tense if tense is not None else (
-            tree.PRESENT if draw < 0.45 else tree.PAST if draw < 0.8 else tree.FUTURE
+        clause.tense = (
+            tense if tense is not None else (tree.PRESENT if draw < 0.45 else tree.PAST if draw < 0.8 else tree.FUTURE)
         )
         clause.negative = self.random() < 0.13
 
@@ -359,12 +384,14 @@ class Sampler:
         draw = self.random()
         if personal and draw < 0.35:
             clause.subject = self.pronoun(
-                (tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)])
+                (tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)]
+            )
         elif personal and draw < 0.5:
             clause.subject = self.named()
         else:
-            clause.subject = self.noun_phrase(self.noun_of(nouns_with(clause.verb.subjects)), None, None, front=True,
-                                              simple=self.left < 8)
+            clause.subject = self.noun_phrase(
+                self.noun_of(nouns_with(clause.verb.subjects)), None, None, front=True, simple=self.left < 8
+            )
         self.tense_and_polarity(clause, None)
         return clause
 
@@ -393,10 +420,14 @@ class Sampler:
         elif "goal" in flags or "home" in flags:
             clause.goal = True
             if clause.question != tree.WHERE:
-                clause.place = self.noun_phrase(self.noun_of(PLACE_NOUNS), clause.subject, previous,
-                                                simple=not open_end)
-            if "motion" in flags and "vehicle" not in clause.subject.tags and self.chance(0.15, 2) and (
-                clause.place is None or clause.place.relative is None
+                clause.place = self.noun_phrase(
+                    self.noun_of(PLACE_NOUNS), clause.subject, previous, simple=not open_end
+                )
+            if (
+                "motion" in flags
+                and "vehicle" not in clause.subject.tags
+                and self.chance(0.15, 2)
+                and (clause.place is None or clause.place.relative is None)
             ):
                 clause.vehicle = self.noun_of(VEHICLES)
                 self.concepts.append(clause.vehicle.name)
@@ -423,8 +454,15 @@ class Sampler:
         else:
             clause.place = self.noun_phrase(self.noun_of(PLACE_NOUNS), clause.subject, previous, simple=True)
 
-    def clause(self, previous: Clause | None = None, *, tense: int | None = None, question: int = tree.STATEMENT,
-               open_end: bool = True, embedded: bool = False) -> Clause:
+    def clause(
+        self,
+        previous: Clause | None = None,
+        *,
+        tense: int | None = None,
+        question: int = tree.STATEMENT,
+        open_end: bool = True,
+        embedded: bool = False,
+    ) -> Clause:
         """A finite clause with a subject of its own."""
         random = self.random
         clause = Clause()
@@ -444,8 +482,9 @@ class Sampler:
         elif draw < 0.28:
             clause.verb = HAVE
             clause.subject, clause.coreferent = self.subject_phrase(("person",), previous)
-            clause.object = self.noun_phrase(self.noun_of(nouns_with(HAVE.objects)), clause.subject, previous,
-                                             open_end=open_end)
+            clause.object = self.noun_phrase(
+                self.noun_of(nouns_with(HAVE.objects)), clause.subject, previous, open_end=open_end
+            )
             self.left -= 1
         elif draw < 0.34 and open_end and not question and self.left > 7 and tense != tree.PAST:
             clause.verb = that_verbs[int(random() * len(that_verbs))]
@@ -467,8 +506,15 @@ class Sampler:
         question = clause.question
         if question in (tree.DOES_WHAT, tree.WHERE, tree.WHEN, tree.WHO_DOES):
             while (
-                (question == tree.DOES_WHAT and (not verb.objects or verb.preposition or verb.object_particle != "을"
-                                                 or fits(("person", "animal"), verb.objects)))
+                (
+                    question == tree.DOES_WHAT
+                    and (
+                        not verb.objects
+                        or verb.preposition
+                        or verb.object_particle != "을"
+                        or fits(("person", "animal"), verb.objects)
+                    )
+                )
                 or (question != tree.DOES_WHAT and verb.state)
                 or (question == tree.WHERE and "nowhere" in verb.flags)
                 or (question == tree.WHO_DOES and "person" not in verb.subjects)
@@ -482,13 +528,21 @@ class Sampler:
             clause.subject.kind = tree.WHO
         else:
             clause.subject, clause.coreferent = self.subject_phrase(verb.subjects, previous)
-        if clause.subject.animate and not verb.state and question in (tree.STATEMENT, tree.YES_NO) and (
-            self.chance(0.1, 1)
+        if (
+            clause.subject.animate
+            and not verb.state
+            and question in (tree.STATEMENT, tree.YES_NO)
+            and (self.chance(0.1, 1))
         ):
             clause.modal = ("can", "must", "want")[int(random() * 3)]
             clause.tense = tree.PRESENT
-        joins = not question and open_end and clause.subject.animate and not verb.state and not clause.modal and (
-            self.chance(0.07, 3)
+        joins = (
+            not question
+            and open_end
+            and clause.subject.animate
+            and not verb.state
+            and not clause.modal
+            and (self.chance(0.07, 3))
         )
         self.complete(clause, previous, open_end and not joins)
         if joins:
@@ -529,14 +583,18 @@ class Sampler:
         self.concepts.append(clause.predicate.name)
         self.left -= 3
         draw = self.random()
-        if previous is not None and "person" in previous.subject.tags and draw < 0.5 and (
-            previous.subject.kind != tree.WHO
+        if (
+            previous is not None
+            and "person" in previous.subject.tags
+            and draw < 0.5
+            and (previous.subject.kind != tree.WHO)
         ):
             clause.subject = self.pronoun(pronoun_of(previous.subject), previous.subject)
             clause.coreferent = True
         elif draw < 0.8 and previous is None:
             clause.subject = self.pronoun(
-                (tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)])
+                (tree.I, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)]
+            )
         else:
             clause.subject = self.named()
 
@@ -552,8 +610,9 @@ class Sampler:
         choices = nouns_with(adjective.tags)
         self.plain = True
         clause.subject = self.noun_phrase(self.noun_of(choices), None, previous, simple=True, front=True)
-        same = nouns_with(clause.subject.noun.tags[:1])
-        clause.standard = self.noun_phrase(self.noun_of(same), clause.subject, previous, simple=True, front=True)
+        clause.standard = self.noun_phrase(
+            self.another(clause.subject.noun), clause.subject, previous, simple=True, front=True
+        )
         self.plain = False
         clause.negative = False
 
@@ -563,8 +622,9 @@ class Sampler:
         clause.bit = self.bits()
         clause.kind = tree.EXISTENCE
         self.tense_and_polarity(clause, None)
-        phrase = self.noun_phrase(self.noun_of(nouns_with(("person", "animal", "object", "furniture"))), None, None,
-                                  simple=True)
+        phrase = self.noun_phrase(
+            self.noun_of(nouns_with(("person", "animal", "object", "furniture"))), None, None, simple=True
+        )
         phrase.determiner = tree.NUMBER if phrase.determiner == tree.NUMBER and not clause.negative else tree.A
         clause.object = phrase
         clause.subject = phrase
@@ -579,8 +639,9 @@ class Sampler:
         clause.verb = ORDERED[int(self.random() * len(ORDERED))]
         self.concepts.append(clause.verb.name)
         clause.subject = self.pronoun(tree.YOU)
-        clause.object = self.noun_phrase(self.noun_of(nouns_with(clause.verb.objects)), clause.subject, None,
-                                         open_end=True)
+        clause.object = self.noun_phrase(
+            self.noun_of(nouns_with(clause.verb.objects)), clause.subject, None, open_end=True
+        )
         return clause
 
     # -- sentences ------------------------------------------------------------------------------------------------
@@ -611,8 +672,16 @@ class Sampler:
             unit.clause = self.existence()
             return sentence
         if draw < 0.2:
-            kinds = (tree.YES_NO, tree.YES_NO, tree.YES_NO, tree.WHO_DOES, tree.DOES_WHAT, tree.WHERE, tree.WHY,
-                     tree.WHEN)
+            kinds = (
+                tree.YES_NO,
+                tree.YES_NO,
+                tree.YES_NO,
+                tree.WHO_DOES,
+                tree.DOES_WHAT,
+                tree.WHERE,
+                tree.WHY,
+                tree.WHEN,
+            )
             unit.clause = self.clause(question=kinds[int(random() * len(kinds))], open_end=True)
             return sentence
         last = self.unit(unit, None)

@@ -194,8 +194,9 @@ adjective_named: dict[str, Adjective] = {adjective.name: adjective for adjective
 HAVE = _verb(["have,had", "avoir", "있다 이", "person > object animal vehicle clothing", "state"])
 BE_FRENCH = french.conjugate("être")
 HAVE_FRENCH = french.conjugate("avoir")
-MODALS_FRENCH = {name: french.conjugate(word) for name, word in
-                 (("can", "pouvoir"), ("must", "devoir"), ("want", "vouloir"))}
+MODALS_FRENCH = {
+    name: french.conjugate(word) for name, word in (("can", "pouvoir"), ("must", "devoir"), ("want", "vouloir"))
+}
 EXIST_KOREAN = hangul.conjugate("있다", "i")
 ABSENT_KOREAN = hangul.conjugate("없다", "i")
 

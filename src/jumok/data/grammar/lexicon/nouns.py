@@ -155,7 +155,7 @@ telephone | téléphone m | 전화기 | object machine tool | 대
 computer | ordinateur m | 컴퓨터 | object machine tool | 대
 camera | caméra f | 카메라 | object machine tool | 대
 guitar | guitare f | 기타 | object machine | 대
-piano | piano m | 피아노 | machine heavy | 대
+piano | piano m | 피아노 | furniture machine heavy | 대
 violin | violon m | 바이올린 | object machine | 대
 ball | ballon m | 공 | object thrown
 doll | poupée f | 인형 | object
@@ -185,7 +185,7 @@ stone | pierre f | 돌 | object thrown heavy
 towel | serviette f | 수건 | object | 장
 blanket | couverture f | 담요 | object | 장
 drum | tambour m | 북 | object machine
-statue | statue f | 동상 | building_like heavy
+statue | statue f | 동상 | furniture building_like heavy
 shirt | chemise f | 셔츠 | clothing
 hat | chapeau m | 모자 | clothing | 개
 coat | manteau m | 외투 | clothing
@@ -228,7 +228,7 @@ factory | usine f | 공장 | place building at:à
 office | bureau m | 사무실 | place room in:dans
 store | magasin m | 가게 | place room in:dans
 theater | théâtre m | 극장 | place building at:à
-bridge | pont m | 다리 | building
+bridge | pont m | 다리 | scenery building
 mountain | montagne f | 산 | scenery climbed
 river | rivière f | 강 | scenery
 lake | lac m | 호수 | scenery
@@ -257,7 +257,7 @@ film | film m | 영화 | abstract | 편
 game | jeu m | 게임 | abstract
 color | couleur f | 색 | attribute
 price | prix m | 가격 | attribute
-tree | arbre m | 나무 | plant climbed | 그루
+tree | arbre m | 나무 | plant scenery climbed | 그루
 star | étoile f | 별 | scenery shining
 cloud | nuage m | 구름 | scenery
 moon | lune f | 달 | scenery shining
