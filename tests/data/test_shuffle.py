@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,6 +44,12 @@ def test_every_place_goes_everywhere_equally_often(count: int) -> None:
         seen = np.bincount(orders[:, place], minlength=count)
         square = float(((seen - keys / count) ** 2 / (keys / count)).sum())
         assert square < (count - 1) + 7 * np.sqrt(2 * count), f"place {place}"
+
+
+def test_every_order_of_four_comes_up_about_equally_often() -> None:
+    counts = Counter(tuple(Shuffle(4, 5, key)(np.arange(4)).tolist()) for key in range(2400))
+    assert len(counts) == 24
+    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 23 + 7 * np.sqrt(2 * 24)
 
 
 def test_neighbours_part() -> None:

@@ -1,14 +1,16 @@
 """A random order of 0 … n−1 that can be asked for any place without laying out the rest.
 
-A Feistel network (Luby and Rackoff 1988) is a keyed permutation of 2h-bit numbers: split x into halves (l, r), then in
-every round `(l, r) ← (r, l ⊕ F(r, k_i))`. Numbers that land at n or above are sent through again until they fall
-below it (cycle walking, Black and Rogaway 2002), which leaves a permutation of 0 … n−1. The domain is less than 4n, so
-this takes fewer than four turns on average: where place i of epoch e goes costs the same for every i and e.
+A Feistel network (Luby and Rackoff 1988) over digits instead of bits (Black and Rogaway 2002): write x = l·b + r with
+l < a and r < b, where a ≈ b ≈ √n and a·b ≥ n; then in turn `l ← l + F(r, k_i) mod a` and `r ← r + F(l, k_i) mod b`.
+Each round can be undone, so this permutes 0 … a·b−1. The few numbers that land at n or above are sent through again
+until they fall below it (cycle walking), which leaves a permutation of 0 … n−1. Where place i of epoch e goes costs
+the same for every i and e.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +29,8 @@ class Shuffle:
         self.count = count
         digest = hashlib.blake2b(",".join(map(str, key)).encode(), digest_size=8 * ROUNDS).digest()
         self._keys: _Words = np.frombuffer(digest, "<u8").astype(np.uint64)
-        half = max(1, ((count - 1).bit_length() + 1) // 2)
-        self._half, self._mask = np.uint64(half), np.uint64((1 << half) - 1)
+        left = math.isqrt(count - 1) + 1
+        self._left, self._right = np.uint64(left), np.uint64(-(-count // left))
 
     def __call__(self, places: npt.ArrayLike) -> IntArray:
         """Where each place goes."""
@@ -40,10 +42,11 @@ class Shuffle:
         return numbers.astype(np.int64).reshape(np.shape(places))
 
     def _rounds(self, numbers: _Words) -> _Words:
-        left, right = numbers >> self._half, numbers & self._mask
-        for index in range(ROUNDS):
-            left, right = right, left ^ (_mix(right + self._keys[index : index + 1]) & self._mask)
-        return (left << self._half) | right
+        left, right = np.divmod(numbers, self._right)
+        for index in range(0, ROUNDS, 2):
+            left = (left + _mix(right + self._keys[index]) % self._left) % self._left
+            right = (right + _mix(left + self._keys[index + 1]) % self._right) % self._right
+        return left * self._right + right
 
 
 def _mix(words: _Words) -> _Words:

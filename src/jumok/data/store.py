@@ -14,7 +14,6 @@ same one at the same time do the work twice and keep one. Nothing here grows wit
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -145,9 +144,6 @@ class TokenStore:
                 del array
                 temporary.replace(path)
         return self._map(name, dtype)
-
-    def remove(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _padded(ids: IntArray, starts: IntArray, lengths: IntArray, before: tuple[int, ...]) -> Sequences:
