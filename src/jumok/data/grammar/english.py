@@ -37,7 +37,7 @@ def say_phrase(out: list[Word], phrase: Phrase, as_object: bool = False) -> None
         return
     if kind == tree.JOINED:
         say_phrase(out, phrase.parts[0], as_object)
-        out.append(("and", bit, 0, phrase.entity))
+        out.append(("and", bit, 0, 0))
         say_phrase(out, phrase.parts[1], as_object)
         return
     if kind == tree.WHO:

@@ -96,7 +96,7 @@ class French:
             return
         if kind == tree.JOINED:
             self.say_phrase(out, phrase.parts[0], negated)
-            out.append(("et", bit, 0, phrase.entity))
+            out.append(("et", bit, 0, 0))
             self.say_phrase(out, phrase.parts[1], negated)
             return
         if kind == tree.WHO:

@@ -146,3 +146,23 @@ def conjugate(word: str, irregular: str = "", is_verb: bool = True) -> KoreanPre
         plain=plain,
         is_verb=is_verb,
     )
+
+
+def copula(noun: str) -> KoreanPredicate:
+    """이다 after `noun`: 학생이에요, 의사예요, 학생이었어요, 의사였어요, 의사라고."""
+    closed = has_final(noun)
+    return KoreanPredicate(
+        stem=noun + "이",
+        present=noun + ("이에" if closed else "예"),
+        past=noun + ("이었" if closed else "였"),
+        modifier=noun + "인",
+        past_modifier=noun + ("이었던" if closed else "였던"),
+        future=noun + "일",
+        condition=noun + "이면",
+        formal=noun + "입니다",
+        plain=noun + ("이라" if closed else "라"),
+        is_verb=False,
+    )
+
+
+NOT_BE = KoreanPredicate("아니", "아니에", "아니었", "아닌", "아니었던", "아닐", "아니면", "아닙니다", "아니라", False)

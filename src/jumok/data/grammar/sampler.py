@@ -306,7 +306,7 @@ class Sampler:
         phrase.plural = True
         phrase.feminine = first.feminine and second.feminine
         phrase.animate = first.animate
-        phrase.entity = self.new_entity()
+        phrase.entity = first.entity
         phrase.tags = tuple(tag for tag in first.tags if tag in second.tags)
         return phrase
 
@@ -321,7 +321,10 @@ class Sampler:
         choices = nouns_with(tags)
         if self.chance(0.05, 3):
             return self.joined(choices, clause.subject, previous)
-        return self.noun_phrase(self.noun_of(choices), clause.subject, previous, open_end=open_end)
+        noun = self.noun_of(choices)
+        if clause.subject.kind == tree.NOUN and noun is clause.subject.noun:
+            noun = self.noun_of(choices)
+        return self.noun_phrase(noun, clause.subject, previous, open_end=open_end)
 
     def object_pronoun(self, clause: Clause, tags: tuple[str, ...], previous: Clause | None) -> Phrase | None:
         """An object pronoun with its antecedent by the rule, or None where the one drawn would not make sense."""
@@ -621,6 +624,7 @@ class Sampler:
         clause = Clause()
         clause.bit = self.bits()
         clause.kind = tree.EXISTENCE
+        clause.verb = HAVE
         self.tense_and_polarity(clause, None)
         phrase = self.noun_phrase(
             self.noun_of(nouns_with(("person", "animal", "object", "furniture"))), None, None, simple=True

@@ -197,8 +197,8 @@ HAVE_FRENCH = french.conjugate("avoir")
 MODALS_FRENCH = {
     name: french.conjugate(word) for name, word in (("can", "pouvoir"), ("must", "devoir"), ("want", "vouloir"))
 }
-EXIST_KOREAN = hangul.conjugate("있다", "i")
-ABSENT_KOREAN = hangul.conjugate("없다", "i")
+EXIST_KOREAN = hangul.conjugate("있다", "i", is_verb=False)
+ABSENT_KOREAN = hangul.conjugate("없다", "i", is_verb=False)
 
 
 @lru_cache(maxsize=None)
@@ -214,5 +214,6 @@ def adjectives_for(noun: Noun, before: bool, predicate: bool) -> tuple[Adjective
         adjective
         for adjective in adjectives
         if any(tag in adjective.tags for tag in noun.tags)
+        and not (adjective.name == "old" and noun.name in ("baby", "child", "boy", "girl"))
         and (adjective.predicative if predicate else adjective.attributive and adjective.before == before)
     )

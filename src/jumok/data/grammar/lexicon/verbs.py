@@ -146,5 +146,4 @@ know,knew | savoir | 알다 | person | fact
 declare | déclarer | 선언하다 | person
 announce | annoncer | 발표하다 | person
 claim | prétendre | 주장하다 | person
-hope | espérer | 희망하다 | person
 """
