@@ -215,7 +215,8 @@ def test_empty_and_blank_and_broken_text(kind: str) -> None:
     assert len(rows) == 4
     assert tokenizer.encode([]) == []
     assert tokenizer.encode_with_offsets("").ids == []
-    assert tokenizer.encode_with_offsets("\ud83d x").words[-1] == 1
+    assert tokenizer.encode_with_offsets("\ud83d\ude00 x").words[-1] == 1
+    assert train_tokenizer(["half a pair: \ud83d"], kind, 300).size > 4
 
 
 def test_lowercase() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from jumok.errors import BadInput, did_you_mean
-from jumok.text.pipeline import KINDS, SPACE, prepare
+from jumok.text.pipeline import KINDS, SPACE, prepare, sound
 from jumok.text.special import SPECIAL_TOKENS
 
 SPECIALS = list(SPECIAL_TOKENS)
@@ -29,6 +29,7 @@ def learn(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> 
     smallest = len(SPECIALS) + (256 if kind == "byte" else 2)
     if vocabulary < smallest:
         raise BadInput(f"tokenizer.vocabulary: {vocabulary} is too small, kind {kind} needs at least {smallest}")
+    lines = map(sound, lines)
     if kind == "character":
         return _finish(_learn_characters(lines, vocabulary, lowercase))
     if kind == "byte":

@@ -12,6 +12,7 @@ No cut ever holds "<", letters and ">" together: text that spells "<eos>" cannot
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
@@ -34,6 +35,8 @@ _SUBWORD_CUTS = _MARKED.format(SPACE, r"\p{N}") + SPACE
 _BYTE_CUTS = _MARKED.format(" ", r"\p{N}") + r"\s+(?!\S)|\s"
 # Everything Python's str.split() splits on, so that words here and words there are the same words.
 _BLANKS = r"[\s\x1c-\x1f▁]+"
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def prepare(model: Any, kind: str, lowercase: bool) -> Tokenizer:
@@ -68,6 +71,11 @@ def _cutter(kind: str) -> Any:
     cuts = _WORD_CUTS if kind == "word" else _SUBWORD_CUTS
     marked = pre_tokenizers.Metaspace(SPACE, "always", split=False)
     return pre_tokenizers.Sequence([marked, pre_tokenizers.Split(Regex(cuts), "isolated")])
+
+
+def sound(text: str) -> str:
+    """The text with lone surrogates, which have no UTF-8 (JSON can spell them), replaced one for one."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def byte_of_character() -> dict[str, int]:

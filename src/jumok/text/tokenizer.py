@@ -16,7 +16,7 @@ from typing import Any
 import tokenizers
 
 from jumok.errors import BadInput
-from jumok.text.pipeline import KINDS, PROMISES, SPACE, byte_of_character
+from jumok.text.pipeline import KINDS, PROMISES, SPACE, byte_of_character, sound
 from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.words import close_gaps, trim, words_of_spans
 
@@ -64,10 +64,10 @@ class Tokenizer:
         try:
             return self._model.encode_batch_fast(list(texts), add_special_tokens=False)
         except (TypeError, UnicodeEncodeError):  # half a surrogate pair, as broken input decodes to
-            return self._model.encode_batch_fast([_sound(text) for text in texts], add_special_tokens=False)
+            return self._model.encode_batch_fast([sound(text) for text in texts], add_special_tokens=False)
 
     def encode_with_offsets(self, text: str) -> Encoded:
-        row = self._model.encode(_sound(text), add_special_tokens=False)
+        row = self._model.encode(sound(text), add_special_tokens=False)
         offsets = [trim(text, start, end) for start, end in close_gaps(text, row.offsets)]
         return Encoded(row.ids, self.pieces(row.ids), offsets, words_of_spans(text, offsets))
 
@@ -161,11 +161,6 @@ class Tokenizer:
 def _harmless(character: str, piece: str) -> bool:
     """Control characters could drive the terminal; a joiner is only visible by itself."""
     return character.isprintable() or (character in JOINERS and len(piece) > 1)
-
-
-def _sound(text: str) -> str:
-    """The text with lone surrogates, which have no UTF-8, replaced one for one."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _plain(row: Sequence[int]) -> list[int]:
