@@ -159,6 +159,9 @@ class Training(Section):
 class Search(Section):
     beam: int = Field(5, ge=1, description="Hypotheses kept at each step; 1 is greedy.")
     length_penalty: float = Field(1.0, ge=0, description="Scores are divided by length to this power; 0: not at all.")
+    patience: float | None = Field(
+        1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
+    )
     max_ratio: float = Field(2.0, gt=0, description="Longest output: this times the source length …")
     max_extra: int = Field(20, ge=1, description="… plus this many tokens.")
     batch: int = Field(32, ge=1, description="Sentences translated at once.")

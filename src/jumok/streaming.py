@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumok.api import TrainedTranslator
-from jumok.data.readers import decoded_lines, read_lines
+from jumok.data.readers import read_lines
 from jumok.errors import BadInput
 from jumok.inspect.alignment import argmax_links, format_pharaoh
 from jumok.tasks.translator import TooLong, Translation
@@ -97,7 +97,7 @@ def _stdin_chunks(size: int) -> Iterator[list[str]]:
 
     def read() -> None:
         try:
-            for line in decoded_lines(sys.stdin.buffer, "standard input"):
+            for line in read_lines("-"):
                 lines.put(line)
             lines.put(None)
         except BaseException as error:

@@ -104,6 +104,13 @@ class AlignmentScore:
         """|A∩S| / |S|"""
         return self.predicted_and_sure / self.sure if self.sure else 1.0
 
+    def to_json(self) -> dict[str, float]:
+        rates = {"error_rate": self.error_rate, "precision": self.precision, "recall": self.recall}
+        return {**rates, "predicted": self.predicted, "sure": self.sure}
+
+    def __str__(self) -> str:
+        return f"AER {self.error_rate:.4f}   precision {self.precision:.3f}, recall {self.recall:.3f} (argmax of attention)"
+
     def __add__(self, other: AlignmentScore) -> AlignmentScore:
         return AlignmentScore(
             self.predicted + other.predicted,

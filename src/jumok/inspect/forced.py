@@ -1,6 +1,6 @@
 """The attention of a whole translation, read off in one pass.
 
-Decoding wrote `ŷ`; feeding `ŷ` back with teacher forcing makes the model go through the very same states, so the weights
+Decoding wrote `ŷ`; feeding `ŷ` back with teacher forcing takes the model through the very same states, so the weights
 recorded there are those of the decoding, whatever the beam pruned or reordered on the way.
 """
 
@@ -39,7 +39,7 @@ def forced_attention(
             translator.model(group.source, group.target.ids[:, :-1])
         if not seen.records:
             raise BadInput("this model has no attention to show: train lstm-luong or lstm-bahdanau instead")
-        weights_BTS = seen.records[0].weights
+        weights_BTS = seen.weights()
         for index, (source, row) in enumerate(zip(sources, rows, strict=True)):
             score = scores[start + index] if scores else None
             picture = Attention(

@@ -56,7 +56,8 @@ def attention(
     query_BTD: Tensor, key_BSD: Tensor, value_BSD: Tensor, mask: Tensor | None, scorer: Scorer, fused: bool = True
 ) -> Tensor:
     """a_t = Σ_s α_ts v_s, in one kernel where the score is an inner product. `key` is a prepared key."""
-    if not fused or scorer.inner_scale is None:
+    exact = query_BTD.is_cuda and torch.are_deterministic_algorithms_enabled()  # the fused gradient is not, on a GPU
+    if not fused or scorer.inner_scale is None or exact:
         return torch.matmul(attention_weights(query_BTD, key_BSD, mask, scorer), value_BSD)
     open_B1TS = None if mask is None else (mask if mask.dim() == 3 else mask[:, None, :])[:, None]
     output_B1TD = F.scaled_dot_product_attention(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import PAD, Sequences
+from jumok.layers.embedding import Embedding
 from jumok.layers.recurrent import Recurrent, State
 from jumok.recipe import Seq2SeqSection
 
@@ -27,7 +28,7 @@ class Encoder(nn.Module):
     def __init__(self, section: Seq2SeqSection, vocabulary: int) -> None:
         super().__init__()
         self.reverse = section.reverse_source
-        self.embedding = nn.Embedding(vocabulary, section.embedding, padding_idx=PAD)
+        self.embedding = Embedding(vocabulary, section.embedding, PAD)
         self.dropout = nn.Dropout(section.dropout)
         self.recurrent = Recurrent(
             section.cell,

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.batch import PAD, Sequences
+from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
 from jumok.models.decoder import Cache, Memory, build_decoder
 from jumok.models.encoder import Encoder
@@ -31,7 +32,7 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.encoder = Encoder(section, source_size)
         self.decoder = build_decoder(section)
-        self.embedding = nn.Embedding(target_size, section.embedding, padding_idx=PAD)
+        self.embedding = Embedding(target_size, section.embedding, PAD)
         self.dropout = nn.Dropout(section.dropout)
         self.tied = section.tie_embeddings
         bridged = self.tied and section.embedding != section.width
@@ -39,16 +40,7 @@ class Seq2Seq(nn.Module):
         self.bias = nn.Parameter(torch.zeros(target_size))
         if not self.tied:
             self.weight = nn.Parameter(torch.empty(target_size, section.width))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """The layers start themselves; here are the word vectors and the output layer."""
-        for embedding in (self.encoder.embedding, self.embedding):
-            nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
-            with torch.no_grad():
-                embedding.weight[PAD].zero_()
-        if not self.tied:
-            nn.init.normal_(self.weight, std=self.weight.size(1) ** -0.5)
+            nn.init.normal_(self.weight, std=section.width**-0.5)
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits over the target vocabulary: W s̃ + b, where W may be the word vectors themselves."""

@@ -87,6 +87,7 @@ class Translator:
                     length_penalty=penalty,
                     max_length=max_length_for(len(rows[index]), self.search.max_ratio, self.search.max_extra),
                     nbest=nbest,
+                    patience=self.search.patience,
                 )
                 for index in chosen
             ]

@@ -1,8 +1,8 @@
 """Words with the bits of the tree they express, and the links where the words of two languages meet.
 
 A word is `(text, sure, possible, reference)`. `sure` holds the bits it stands for, `possible` those that are only fused
-into it (the article in l'étudiant, the tense in a Korean verb). `reference` is the entity a head noun names, or minus the
-entity a pronoun points to. Links are written as in published sets: `3-4` sure, `3?4` possible.
+into it (the article in l'étudiant, the tense in a Korean verb). `reference` is the entity a head noun names, or
+minus the entity a pronoun points to. Links are written as in published sets: `3-4` sure, `3?4` possible.
 """
 
 Word = tuple[str, int, int, int]

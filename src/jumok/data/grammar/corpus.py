@@ -12,6 +12,7 @@ from hashlib import blake2b
 from jumok.data.grammar import english
 from jumok.data.grammar.alignment import Links, Word, align, antecedents, to_pharaoh
 from jumok.data.grammar.french import French
+from jumok.data.grammar.korean import Korean
 from jumok.data.grammar.lexicon import adjectives, adverbs, nouns, that_verbs, verbs
 from jumok.data.grammar.named import i_am_a_student, the_hungry_dog
 from jumok.data.grammar.sampler import Sampler
@@ -49,8 +50,6 @@ def speaker(language: str) -> Callable[[Sentence], list[Word]]:
     if language == "fr":
         return French().say
     if language == "ko":
-        from jumok.data.grammar.korean import Korean
-
         return Korean().say
     raise ValueError(f"no language {language!r} in the embedded grammar; it has {', '.join(LANGUAGES)}")
 
@@ -112,7 +111,8 @@ def pairs(source: str, target: str, split: str, count: int, seed: int = 1, size:
 def vocabulary(language: str) -> list[str]:
     """The content words of a language in their dictionary forms: nouns, verbs, adjectives, adverbs."""
     if language == "en":
-        words = [concept.name for concept in (*nouns, *verbs, *that_verbs, *adjectives, *adverbs)]
+        words = [noun.name for noun in nouns] + [verb.name for verb in (*verbs, *that_verbs)]
+        words += [adjective.name for adjective in adjectives] + [adverb.name for adverb in adverbs]
     elif language == "fr":
         words = [noun.french[0] for noun in nouns] + [verb.french.infinitive for verb in (*verbs, *that_verbs)]
         words += [adjective.french[0] for adjective in adjectives] + [adverb.french for adverb in adverbs]

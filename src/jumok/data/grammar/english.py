@@ -258,7 +258,8 @@ def say_clause(out: list[Word], clause: Clause) -> None:
         return
     if clause.kind == tree.EXISTENCE:
         phrase, place = clause.object, clause.place
-        assert phrase is not None and place is not None
+        assert phrase is not None
+        assert place is not None
         out.append(("there", 0, bit, 0))
         if clause.tense == tree.FUTURE:
             out.append(("will", bit << tree.AUXILIARY, 0, 0))

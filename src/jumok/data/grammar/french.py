@@ -338,7 +338,8 @@ class French:
             out.extend((word, bit << tree.AUXILIARY, 0, 0) for word in ("s'il", "vous", "plaît"))
             return
         if clause.kind == tree.EXISTENCE:
-            assert clause.object is not None and clause.place is not None
+            assert clause.object is not None
+            assert clause.place is not None
             out.append(("il", bit, 0, 0))
             if clause.negative:
                 out.append(("ne", bit << tree.NEGATION, 0, 0))

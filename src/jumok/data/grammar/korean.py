@@ -1,7 +1,7 @@
 """The Korean side: a tree said as Korean words, subject first, verb last.
 
-Every predicate is reduced to words before it and one last predicate (먹다; 먹지 않다; 먹을 수 있다), which then takes the
-tense and the ending its clause asks for. The polite 해요 style is the default; a sentence addressed to "sir" or "madam"
+Every predicate is reduced to words before it and one last predicate (먹다; 먹지 않다; 먹을 수 있다), which then takes
+the tense and the ending its clause asks for. The polite 해요 style is the default; a sentence addressed to "sir" or "madam"
 takes the formal 합니다 style. A subject that is the one just spoken of is left out, as Korean does.
 """
 
@@ -33,10 +33,7 @@ copula_of = lru_cache(maxsize=1024)(copula)
 def add_particle(out: list[Word], particle: str) -> None:
     """The particle goes to the last word said."""
     text, sure, possible, reference = out[-1]
-    if text == "저" and particle == "이":
-        text = "제가"
-    else:
-        text = attach(text, particle)
+    text = "제가" if text == "저" and particle == "이" else attach(text, particle)
     out[-1] = (text, sure, possible, reference)
 
 
@@ -239,7 +236,7 @@ class Korean:
         elif clause.modal == "can":
             out.append((last.future, bit, 0, 0))
             out.append(("수", auxiliary, 0, 0))
-            last, sure, possible = (ABSENT_KOREAN, auxiliary | negation, 0) if negative else (EXIST_KOREAN, auxiliary, 0)
+            last, sure = (ABSENT_KOREAN, auxiliary | negation) if negative else (EXIST_KOREAN, auxiliary)
         elif clause.modal == "must":
             if negative:
                 out.append((last.condition, bit, auxiliary, 0))

@@ -18,7 +18,7 @@ def i_am_a_student() -> Sentence:
     clause, subject = Clause(), Phrase()
     clause.bit, subject.bit = 1 << 2 * tree.WIDTH, 1 << 3 * tree.WIDTH
     clause.kind, clause.predicate = tree.IDENTITY, noun_named["student"]
-    subject.kind, subject.pronoun, subject.person, subject.entity = tree.PRONOUN, tree.I, 1, 1
+    subject.kind, subject.pronoun, subject.person, subject.entity = tree.PRONOUN, tree.SPEAKER, 1, 1
     unit.clause, clause.subject = clause, subject
     return sentence
 
@@ -27,7 +27,8 @@ def the_hungry_dog() -> Sentence:
     """ "A dog devoured his treat, because he was hungry." """
     sentence, unit = _sentence(["devour", "dog", "treat", "hungry"])
     clause, side, dog, treat, pronoun = Clause(), Clause(), Phrase(), Phrase(), Phrase()
-    for place, node in enumerate((clause, side, dog, treat, pronoun), start=2):
+    nodes: tuple[Clause | Phrase, ...] = (clause, side, dog, treat, pronoun)
+    for place, node in enumerate(nodes, start=2):
         node.bit = 1 << place * tree.WIDTH
     dog.noun, dog.determiner, dog.entity, dog.tags = noun_named["dog"], tree.A, 5, noun_named["dog"].tags
     treat.noun, treat.determiner, treat.entity, treat.animate = noun_named["treat"], tree.POSSESSIVE, 6, False

@@ -12,7 +12,7 @@ NOUN, NAME, PRONOUN, JOINED, WHO, WHAT = range(6)
 # determiners
 THE, A, THIS, POSSESSIVE, GENITIVE, NUMBER, EVERY, MANY = range(8)
 # pronouns
-I, YOU, HE, SHE, IT, WE, THEY = range(7)
+SPEAKER, YOU, HE, SHE, IT, WE, THEY = range(7)
 # kinds of clause
 ACTION, DESCRIPTION, IDENTITY, COMPARISON, EXISTENCE, ORDER = range(6)
 # tenses

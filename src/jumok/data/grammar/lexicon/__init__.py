@@ -1,7 +1,7 @@
 """The shared lexicon: the tables of nouns, verbs and modifiers, read once into concepts with all their forms."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from jumok.data.grammar import english_morphology as english
 from jumok.data.grammar import french_morphology as french
@@ -201,13 +201,13 @@ EXIST_KOREAN = hangul.conjugate("있다", "i", is_verb=False)
 ABSENT_KOREAN = hangul.conjugate("없다", "i", is_verb=False)
 
 
-@lru_cache(maxsize=None)
+@cache
 def nouns_with(tags: tuple[str, ...]) -> tuple[Noun, ...]:
     """The nouns that carry one of `tags`, in the order of the table."""
     return tuple(noun for noun in nouns if any(tag in noun.tags for tag in tags))
 
 
-@lru_cache(maxsize=None)
+@cache
 def adjectives_for(noun: Noun, before: bool, predicate: bool) -> tuple[Adjective, ...]:
     """The adjectives that can describe `noun`, before or behind it in French, or after "be"."""
     return tuple(

@@ -42,7 +42,7 @@ love | aimer | 사랑하다 | person animal > person animal | state
 like | apprécier | 좋아하다 | person animal > food drink place abstract clothing | state
 hate | détester | 싫어하다 | person animal > person animal food drink place | state
 fear | craindre | 무서워하다 | person animal > animal person | state
-see,saw | voir | 보다 | person animal > person animal object vehicle building scenery plant furniture clothing building_like
+see,saw | voir | 보다 | person animal > person animal object vehicle building scenery plant clothing furniture
 watch | regarder | 지켜보다 | person animal > person animal scenery
 hear,heard | entendre | 듣다:t | person animal > person animal heard
 listen_to | écouter | 경청하다 | person > person heard
