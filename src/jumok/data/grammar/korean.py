@@ -1,8 +1,8 @@
 """The Korean side: a tree said as Korean words, subject first, verb last.
 
 Every predicate is reduced to words before it and one last predicate (먹다; 먹지 않다; 먹을 수 있다), which then takes
-the tense and the ending its clause asks for. The polite 해요 style is the default; a sentence addressed to "sir" or "madam"
-takes the formal 합니다 style. A subject that is the one just spoken of is left out, as Korean does.
+the tense and the ending its clause asks for. The polite 해요 style is the default; a sentence addressed to "sir" or
+"madam" takes the formal 합니다 style. A subject that is the one just spoken of is left out, as Korean does.
 """
 
 from functools import lru_cache
@@ -128,8 +128,9 @@ class Korean:
 
     # -- predicates -----------------------------------------------------------------------------------------------
 
-    def conclude(self, out: list[Word], last: KoreanPredicate, tense: int, ending: int, sure: int, possible: int,
-                 clause: Clause) -> None:
+    def conclude(
+        self, out: list[Word], last: KoreanPredicate, tense: int, ending: int, sure: int, possible: int, clause: Clause
+    ) -> None:
         """The last predicate with its tense and ending."""
         connector = clause.bit << tree.CONNECTOR
         auxiliary = clause.bit << tree.AUXILIARY

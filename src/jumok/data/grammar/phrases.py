@@ -1,55 +1,14 @@
 """Noun phrases drawn by a random generator, and the budget of words they spend."""
 
-from functools import cache
 from random import Random
 
 from jumok.data.grammar import tree
-from jumok.data.grammar.lexicon import Adverb, Noun, Verb, adjectives_for, adverbs, names, nouns_with, verbs
+from jumok.data.grammar.choices import DEGREES, OWNERS_OF_PARTS, PEOPLE, PLACE_NOUNS, fits
+from jumok.data.grammar.lexicon import Adverb, Noun, adjectives_for, names, nouns_with
 from jumok.data.grammar.tree import Clause, Phrase
 
-MANNERS, FREQUENCIES, PLACES, DEGREES = (
-    tuple(adverb for adverb in adverbs if adverb.place == place) for place in ("manner", "frequency", "place", "degree")
-)
-TIMES = tuple(tuple(adverb for adverb in adverbs if adverb.place == place) for place in ("present", "past", "future"))
-PROFESSIONS = tuple(noun for noun in nouns if noun.profession)
-PLACE_NOUNS = nouns_with(("place",))
-PEOPLE = nouns_with(("person",))
-OWNERS_OF_PARTS = nouns_with(("building",))
-VEHICLES = nouns_with(("transit",))
-FOR_SOMEBODY = frozenset(
-    ("buy", "prepare", "order", "bring", "draw", "build", "repair", "translate", "choose", "cook", "sing", "dance")
-)
-ORDERED = tuple(
-    verb
-    for verb in verbs
-    if verb.objects
-    and not verb.state
-    and not verb.preposition
-    and "person" in verb.subjects
-    and verb.name not in ("lose", "receive", "steal", "devour", "destroy", "hear", "find")
-)
 FIRST_ENTITY = 4  # 1 to 3 are I, you and we
 SPEAKERS = {tree.SPEAKER: 1, tree.YOU: 2, tree.WE: 3}
-
-
-def fits(tags: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    return any(tag in wanted for tag in tags)
-
-
-@cache
-def verbs_for(tags: tuple[str, ...]) -> tuple[Verb, ...]:
-    """The verbs that something with `tags` can do."""
-    return tuple(verb for verb in verbs if fits(tags, verb.subjects))
-
-
-@cache
-def verbs_on(tags: tuple[str, ...]) -> tuple[Verb, ...]:
-    """The verbs that can be done to something with `tags`, with a direct object in all languages."""
-    return tuple(
-        verb
-        for verb in verbs
-        if fits(tags, verb.objects) and not verb.preposition and verb.object_particle == "을" and not verb.particle
-    )
 
 
 def pronoun_of(phrase: Phrase) -> int:

@@ -11,8 +11,24 @@ function of the sentence:
 """
 
 from jumok.data.grammar import tree
+from jumok.data.grammar.choices import (
+    DEGREES,
+    FOR_SOMEBODY,
+    FREQUENCIES,
+    MANNERS,
+    ORDERED,
+    PEOPLE,
+    PLACE_NOUNS,
+    PLACES,
+    PROFESSIONS,
+    TIMES,
+    VEHICLES,
+    fits,
+    verbs_for,
+    verbs_on,
+)
 from jumok.data.grammar.lexicon import HAVE, adjectives, nouns_with, that_verbs, verbs
-from jumok.data.grammar.phrases import *
+from jumok.data.grammar.phrases import FIRST_ENTITY, PhraseSampler, pronoun_of
 from jumok.data.grammar.tree import Clause, Phrase, Sentence, Unit
 
 
