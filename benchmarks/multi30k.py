@@ -17,21 +17,20 @@ import time
 from pathlib import Path
 
 COMMON = [
-    "tokenizer.kind=bpe", "tokenizer.vocabulary=6000", "training.batch_tokens=4096", "training.validate_every=400",
-    "training.checkpoint_every=2000", "training.metric=bleu", "training.validate_sentences=1014",
-    "training.label_smoothing=0.1", "data.max_length=100",
+    "tokenizer.kind=bpe", "training.batch_tokens=4096", "training.validate_every=300",
+    "training.checkpoint_every=5000", "training.metric=bleu", "training.validate_sentences=1014",
+    "training.label_smoothing=0.1", "data.max_length=100", "training.learning_rate=0.001",
 ]  # fmt: skip
 RUNS: dict[str, list[str]] = {
     # the plain encoder–decoder: the final state is all the decoder gets
-    "lstm": ["lstm", "model.layers=2", "model.width=512", "model.dropout=0.4", "training.learning_rate=0.001"],
-    "gru": ["gru", "model.layers=2", "model.width=512", "model.dropout=0.4", "training.learning_rate=0.001"],
-    "luong": ["lstm-luong", "model.layers=2", "model.width=512", "model.dropout=0.4", "training.learning_rate=0.001"],
-    "luong-feeding": [
-        "lstm-luong", "model.layers=1", "model.width=512", "model.input_feeding=true", "model.dropout=0.4",
-        "training.learning_rate=0.001",
-    ],
-    "bahdanau": ["lstm-bahdanau", "model.width=512", "model.dropout=0.4", "training.learning_rate=0.001"],
-}  # fmt: skip
+    "lstm": ["lstm", "model.layers=2", "model.width=512", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
+    "lstm-wide": ["lstm", "model.layers=2", "model.width=1024", "model.dropout=0.5", "tokenizer.vocabulary=5000"],
+    "gru": ["gru", "model.layers=1", "model.width=1024", "model.dropout=0.5", "tokenizer.vocabulary=5000"],
+    "luong": ["lstm-luong", "model.layers=2", "model.width=512", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
+    "luong-8k": ["lstm-luong", "model.layers=1", "model.width=512", "model.dropout=0.5", "tokenizer.vocabulary=8000", "tokenizer.joint=true"],
+    "luong-feeding": ["lstm-luong", "model.layers=1", "model.width=512", "model.input_feeding=true", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
+    "bahdanau": ["lstm-bahdanau", "model.width=512", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
+}
 
 
 def start(name: str, options: argparse.Namespace) -> subprocess.Popen[bytes]:

@@ -148,7 +148,7 @@ def train(
             return path
         if not quiet:
             parameters = sum(p.numel() for p in loop.objective.parameters())
-            say(f"{parameters:,} parameters on {device} ({threads} threads), {_sizes(task)}")
+            say(f"{parameters:,} parameters on {device} ({threads} thread{'s' * (threads > 1)}), {_sizes(task)}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
         events.sinks.extend(sinks)
         loop.go()

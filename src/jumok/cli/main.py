@@ -6,12 +6,14 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-import click
 import typer
 from typer.main import get_command
 
 from jumok.cli import attend, data, demo, evaluate, recipes, tokenizer, train, translate
 from jumok.errors import JumokError
+
+# Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
+UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 app = typer.Typer(
     name="jumok",
@@ -55,17 +57,14 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = get_command(app).main(args=list(arguments), prog_name="jumok", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.exceptions.Exit as error:
+    except typer.Exit as error:
         return error.exit_code
     except JumokError as error:
         if debug:
             traceback.print_exc()
         print(f"jumok: {error}", file=sys.stderr)
         return error.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("jumok: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
@@ -74,6 +73,9 @@ def run(arguments: Sequence[str]) -> int:
         print("jumok: out of memory. Try a smaller training.batch_tokens or model.width", file=sys.stderr)
         return 1
     except Exception as error:
+        if isinstance(error, UsageProblem):
+            error.show()  # type: ignore[attr-defined]
+            return int(error.exit_code)  # type: ignore[attr-defined]
         if debug:
             traceback.print_exc()
         else:
