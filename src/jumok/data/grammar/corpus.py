@@ -85,7 +85,8 @@ def text_of(words: list[Word]) -> str:
 def pairs(source: str, target: str, split: str, count: int, seed: int = 1, size: int = DEFAULT_SIZE) -> Iterator[Pair]:
     """`count` pairs whose source sentences are distinct, the same for the same arguments on every machine.
 
-    `size` is about the number of English words of a typical sentence; there is no upper limit. The first
+    `size` is the budget of English words: up to 15, most sentences are shorter than it and a few are longer; beyond,
+    they are all statements of about that length, with no upper limit. The first
     `REMEMBERED` sentences of a call are distinct from all others; beyond them a sentence may come again.
     """
     say_source, say_target = speaker(source), speaker(target)

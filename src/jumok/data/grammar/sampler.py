@@ -32,6 +32,9 @@ from jumok.data.grammar.phrases import FIRST_ENTITY, PhraseSampler, pronoun_of
 from jumok.data.grammar.tree import Clause, Phrase, Sentence, Unit
 
 
+LONG = 15  # from this size on, every sentence is near the size asked for
+
+
 class Sampler(PhraseSampler):
     """An endless, reproducible source of sentences of about `size` English words."""
 
@@ -336,7 +339,9 @@ class Sampler(PhraseSampler):
         self.entity = FIRST_ENTITY
         self.concepts = []
         spread = random()
-        self.left = self.size * (0.35 + 1.0 * spread * spread) + (self.size if random() < 0.05 else 0)
+        long = self.size > LONG
+        share = 0.8 + 0.4 * spread if long else 0.35 + spread * spread
+        self.left = self.size * share + (self.size if random() < 0.05 else 0)
         sentence = Sentence()
         sentence.bit = self.bits()
         sentence.concepts = self.concepts
@@ -344,7 +349,7 @@ class Sampler(PhraseSampler):
         draw = random()
         if draw < 0.04:
             sentence.address = "sir" if random() < 0.5 else "madam"
-        draw = random()
+        draw = 1.0 if long else random()  # what cannot grow is only for short sentences
         unit = Unit()
         unit.bit = self.bits()
         sentence.units.append(unit)
