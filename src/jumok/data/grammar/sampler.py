@@ -31,7 +31,6 @@ from jumok.data.grammar.lexicon import HAVE, adjectives, nouns_with, that_verbs,
 from jumok.data.grammar.phrases import FIRST_ENTITY, PhraseSampler, pronoun_of
 from jumok.data.grammar.tree import Clause, Phrase, Sentence, Unit
 
-
 LONG = 15  # from this size on, every sentence is near the size asked for
 
 
