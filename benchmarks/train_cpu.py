@@ -2,8 +2,8 @@
 
     python benchmarks/train_cpu.py [--threads 2] [--updates 6] [--rounds 5]
 
-Both: 2 layers, width 512, word vectors 512, general attention, no input feeding, dropout 0.3, label smoothing 0.1, AdamW,
-clipping, float32, the same batches of at most 4096 tokens (Multi30k de→en from ../shared, 8k BPE each), interleaved
+Both: 2 layers, width 512, word vectors 512, general attention, no input feeding, dropout 0.3, label smoothing 0.1,
+AdamW, clipping, float32, the same batches of at most 4096 tokens (Multi30k de→en from ../shared, 8k BPE each), interleaved
 round by round; the figure is non-padding target tokens a second, median over the rounds.
 """
 
@@ -123,7 +123,7 @@ def main() -> None:
             "nn.LSTM, packed": PlainLoop(task, packed=True),
         }
         speeds: dict[str, list[float]] = {name: [] for name in loops}
-        for name, loop in loops.items():
+        for loop in loops.values():
             loop.update(0)  # warm up: memory is claimed, kernels are chosen
         for number in range(options.rounds):
             updates = range(number * options.updates, (number + 1) * options.updates)
@@ -137,7 +137,11 @@ def main() -> None:
     for name, value in medians.items():
         print(f"{name:18} {value:8,.0f} target tokens/s   jumok is {ours / value:.2f}×")
     if options.out:
-        machine = {"cpu": platform.processor() or platform.machine(), "threads": options.threads, "torch": torch.__version__}
+        machine = {
+            "cpu": platform.processor() or platform.machine(),
+            "threads": options.threads,
+            "torch": torch.__version__,
+        }
         options.out.write_text(json.dumps({"machine": machine, "median": medians, "rounds": speeds}, indent=1) + "\n")
 
 

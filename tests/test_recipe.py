@@ -88,7 +88,12 @@ def test_files_that_are_no_recipes(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='Did you mean "lstm"'):
         recipes.read("lsmt")
     file = tmp_path / "r.yaml"
-    for content, message in ((b"- a\n", "mapping"), (b"a: [\n", "YAML"), (b"\xff\xfe", "UTF-8"), (b"seed: 1\n", "data")):
+    for content, message in (
+        (b"- a\n", "mapping"),
+        (b"a: [\n", "YAML"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"seed: 1\n", "data"),
+    ):
         file.write_bytes(content)
         with pytest.raises(BadInput, match=message):
             recipes.read(str(file))

@@ -1,9 +1,9 @@
-"""jumok (주목, "attention"): the line of sequence models from the RNN to the Transformer, trained, searched, looked into.
+"""jumok (주목, "attention"): the line of sequence models from the RNN to the Transformer.
 
-    import jumok
-    model = jumok.load()                      # the small English→French run that ships with the package
-    print(model.translate(["I am a student."]))
-    print(model.attend("I am a student."))    # what it looked at, drawn in the terminal
+import jumok
+model = jumok.load()                      # the small English→French run that ships with the package
+print(model.translate(["I am a student."]))
+print(model.attend("I am a student."))    # what it looked at, drawn in the terminal
 """
 
 from __future__ import annotations

@@ -8,10 +8,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import load_file
 
-from jumok import recipe as recipes
 from jumok.errors import BadInput, Failure
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
@@ -159,7 +157,8 @@ def train(
 
 def _sizes(task: TranslationTask) -> str:
     pairs = sum(len(store) for store in task.stores)
-    return f"{pairs:,} training pairs, {len(task.valid_rows):,} for validation, {task.plan.batches_per_epoch:,} batches an epoch"
+    batches = task.plan.batches_per_epoch
+    return f"{pairs:,} training pairs, {len(task.valid_rows):,} for validation, {batches:,} batches an epoch"
 
 
 def _with_absolute_paths(recipe: Recipe) -> Recipe:
@@ -195,12 +194,13 @@ def _restored(saved: TrainState, fresh: TrainState, say: Say) -> TrainState:
             "Put the old files back, or start a new run in another folder."
         )
     if saved.threads != fresh.threads:
-        say(f"note: this run used {saved.threads} threads and goes on with {fresh.threads}: results may differ in the last bits")
+        say(
+            f"note: this run used {saved.threads} threads and goes on with {fresh.threads}: "
+            "results may differ in the last bits"
+        )
         saved.threads = fresh.threads
     if saved.total is None:
         saved.minutes = fresh.minutes or saved.minutes
     elif fresh.minutes is not None:
         say(f"--minutes is ignored: this run's plan was fixed at {saved.total} updates when it began")
     return saved
-
-

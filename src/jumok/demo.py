@@ -29,7 +29,9 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
     _make_room(run)
     screen = Console(highlight=False)
     direction = f"en-{language}"
-    screen.print(f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)")
+    screen.print(
+        f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)"
+    )
     recipe = recipes.read("demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}"])
     api.train(recipe, run, minutes=minutes, report=False)
     model = api.load(run)

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from jumok.errors import BadInput, did_you_mean
 
-FORMAT = 1
+FORMAT: Literal[1] = 1
 
 
 class Section(BaseModel):
@@ -65,7 +65,9 @@ class Corpus(Section):
 
     def resolved(self) -> Corpus:
         """With absolute paths, so that a run can be resumed from another folder."""
-        absolute = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in ("source", "target", "file")}
+        absolute = {
+            name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in ("source", "target", "file")
+        }
         return self.model_copy(update=absolute)
 
 
@@ -76,7 +78,9 @@ class Data(Section):
     valid: Corpus | None = Field(
         None, description="What to validate on. Without it `hold_out` pairs are kept back from the first corpus."
     )
-    hold_out: int = Field(1000, ge=1, description="Pairs kept back for validation when `valid` is absent (at most 5 %).")
+    hold_out: int = Field(
+        1000, ge=1, description="Pairs kept back for validation when `valid` is absent (at most 5 %)."
+    )
     max_length: int = Field(
         256, ge=1, description="Longest sentence in tokens. Longer training pairs are left out and counted."
     )
@@ -104,7 +108,8 @@ class Seq2SeqSection(Section):
     layers: int = Field(2, ge=1, description="Stacked recurrent layers, in encoder and decoder each.")
     bidirectional: bool = Field(False, description="Let the encoder read in both directions.")
     attention: Literal["none", "luong", "bahdanau"] = Field(
-        "luong", description="none: the final state is all the decoder gets; luong: after the step; bahdanau: before it."
+        "luong",
+        description="none: the final state is all the decoder gets; luong: after the step; bahdanau: before it.",
     )
     scorer: str = Field(
         "general", description="Score of query and key: dot, scaled-dot, general, additive, location, or your own."
@@ -142,7 +147,9 @@ class Training(Section):
     warmup: int = Field(200, ge=0, description="Updates over which the learning rate rises from 0.")
     plateau_patience: int = Field(2, ge=0, description="plateau: validations without progress before a cut.")
     plateau_factor: float = Field(0.5, gt=0, lt=1, description="plateau: what the learning rate is multiplied by.")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="Share of the target probability spread over all words.")
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="Share of the target probability spread over all words."
+    )
     teacher_forcing: float = Field(
         1.0, ge=0, le=1, description="Share of steps fed the true word; below 1 the model's own (scheduled sampling)."
     )
@@ -295,7 +302,7 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         if not isinstance(place, dict | list):
             raise BadInput(f'"{".".join(keys)}": "{".".join(keys[:depth])}" has no keys of its own')
         if last:
-            if key in ("source", "target", "file"):
+            if key in ("source", "target", "file") and isinstance(place, dict):
                 place.pop("grammar", None)
             place[index] = value
         else:
@@ -342,5 +349,3 @@ def _explain_section(section: BaseModel, depth: int, lines: list[str]) -> None:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else copy.copy(value)
-
-

@@ -36,15 +36,15 @@ class StreamOptions:
             raise BadInput(f'--too-long {self.too_long}: give "error", "truncate" or "skip"')
 
 
-def stream(model: TrainedTranslator, chunks: Callable[[int], Iterable[list[str]]], options: StreamOptions) -> Iterator[str]:
+def stream(
+    model: TrainedTranslator, chunks: Callable[[int], Iterable[list[str]]], options: StreamOptions
+) -> Iterator[str]:
     """Translate chunk after chunk; each sentence gives `nbest` lines."""
     done = 0
     size = (options.batch or model.search.batch) * CHUNK
     for lines in chunks(size):
         try:
-            found = model.nbest(
-                lines, options.nbest, beam=options.beam, batch=options.batch, too_long=options.too_long
-            )
+            found = model.nbest(lines, options.nbest, beam=options.beam, batch=options.batch, too_long=options.too_long)
         except TooLong as error:
             if error.index:  # what came before it is not lost
                 yield from stream(model, lambda size, good=lines[: error.index]: [good], options)  # type: ignore[misc]
@@ -127,6 +127,7 @@ def _stdin_chunks(size: int) -> Iterator[list[str]]:
 def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Write lines as UTF-8 with \\n, each flushed at once, to a file or to stdout."""
     if path is None:
+
         def to_stdout(line: str) -> None:
             sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
             sys.stdout.buffer.flush()

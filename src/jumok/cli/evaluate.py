@@ -12,7 +12,9 @@ def evaluate(
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
     source: Path = typer.Option(..., "--source", help="Sentences to translate, one a line."),
     reference: Path = typer.Option(..., "--reference", help="Their true translations."),
-    alignments: Path | None = typer.Option(None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."),
+    alignments: Path | None = typer.Option(
+        None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."
+    ),
     one_based: bool = typer.Option(False, "--one-based", help="The gold alignments count words from 1."),
     beam: int | None = typer.Option(None, help="Hypotheses kept at each step. [default: the recipe's]"),
     tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),

@@ -86,6 +86,8 @@ def run(arguments: Sequence[str]) -> int:
 def _unexpected(error: Exception) -> str:
     """An error nobody foresaw: short, with the way to the whole of it."""
     if "out of memory" in str(error).lower():
-        return f"jumok: out of memory ({str(error).splitlines()[0]}). Try a smaller training.batch_tokens or model.width"
+        return (
+            f"jumok: out of memory ({str(error).splitlines()[0]}). Try a smaller training.batch_tokens or model.width"
+        )
     text = (str(error).splitlines() or [""])[0]
     return f"jumok: unexpected {type(error).__name__}: {text}\nThis is a bug of jumok's. `jumok --debug …` shows where."

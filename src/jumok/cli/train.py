@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+from jumok.errors import BadInput
+
+if TYPE_CHECKING:
+    from jumok.recipe import Recipe
+
 _RECIPE = typer.Argument(None, help="A shipped recipe's name or a YAML file (see: jumok recipes).")
-_OVERRIDES = typer.Argument(None, help="Keys to change: model.width=256 data.train.source=a.de …", metavar="[KEY=VALUE]...")
+_OVERRIDES = typer.Argument(
+    None, help="Keys to change: model.width=256 data.train.source=a.de …", metavar="[KEY=VALUE]..."
+)
 _SOURCE = typer.Option(None, help="Training text, one sentence a line (several times for shards).")
 _TARGET = typer.Option(None, help="Its translations, line by line.")
 _VALID_SOURCE = typer.Option(None, help="Validation text.")
@@ -19,7 +28,9 @@ def train(
     overrides: list[str] | None = _OVERRIDES,
     run: Path = typer.Option(..., "--run", help="Folder for this run: checkpoints, tokenizers, metrics, report."),
     resume: bool = typer.Option(False, "--resume", help="Go on with the run in the folder, exactly where it was."),
-    minutes: float | None = typer.Option(None, "--minutes", help="Train for about this long instead of training.updates."),
+    minutes: float | None = typer.Option(
+        None, "--minutes", help="Train for about this long instead of training.updates."
+    ),
     source: list[str] | None = _SOURCE,
     target: list[str] | None = _TARGET,
     valid_source: list[str] | None = _VALID_SOURCE,
@@ -31,26 +42,24 @@ def train(
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
     chosen = _chosen(recipe, overrides or [], files)
     api.train(chosen, run, resume=resume, minutes=minutes)
-    typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    echo 'a sentence' | jumok translate --run {run}")
+    typer.echo(
+        f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    echo 'a sentence' | jumok translate --run {run}"
+    )
 
 
-def _chosen(recipe, overrides, files):  # type: ignore[no-untyped-def]
+def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str] | None]) -> Recipe | None:
     """The recipe that the arguments describe; None when only --resume is asked for."""
     from jumok import recipe as recipes
 
     if recipe is None:
+        if any(files.values()):
+            raise BadInput("--source and --target need a recipe to train: jumok train lstm-luong --source …")
         return None
-    named = [f"data.{key}={_yaml_list(paths)}" for key, paths in files.items() if paths]
+    named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     if any(paths for key, paths in files.items() if key.startswith("train")) and not files["valid.source"]:
         # the recipe's own validation data (the grammar) would say nothing about these files
         named.append("data.valid=null")
     return recipes.read(recipe, [*named, *overrides])
-
-
-def _yaml_list(paths: list[str]) -> str:
-    import json
-
-    return json.dumps(paths)
 
 
 def verify_resume(

@@ -10,7 +10,9 @@ import typer
 def translate(
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
     beam: int | None = typer.Option(None, help="Hypotheses kept at each step; 1 is greedy. [default: the recipe's]"),
-    nbest: int = typer.Option(1, help="Translations per sentence; above 1 each line begins with the sentence's number."),
+    nbest: int = typer.Option(
+        1, help="Translations per sentence; above 1 each line begins with the sentence's number."
+    ),
     scores: bool = typer.Option(False, "--scores", help="Add the score (log-probability by length) after a tab."),
     alignments: bool = typer.Option(False, "--alignments", help="Add word alignments (source-target) after a tab."),
     input: Path | None = typer.Option(None, "--input", help="Read this file (.gz, .xz, .zst too) instead of stdin."),

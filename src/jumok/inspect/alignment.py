@@ -109,7 +109,8 @@ class AlignmentScore:
         return {**rates, "predicted": self.predicted, "sure": self.sure}
 
     def __str__(self) -> str:
-        return f"AER {self.error_rate:.4f}   precision {self.precision:.3f}, recall {self.recall:.3f} (argmax of attention)"
+        rates = f"precision {self.precision:.3f}, recall {self.recall:.3f}"
+        return f"AER {self.error_rate:.4f}   {rates} (argmax of attention)"
 
     def __add__(self, other: AlignmentScore) -> AlignmentScore:
         return AlignmentScore(

@@ -22,7 +22,8 @@ class Score:
 
 def corpus_scores(outputs: Sequence[str], references: Sequence[str], lowercase_tokenised: bool = False) -> list[Score]:
     """BLEU and chrF of a corpus. `lowercase_tokenised`: text as the tutorials score it (see `tutorial_form`)."""
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     if lowercase_tokenised:
         outputs, references = [tutorial_form(o) for o in outputs], [tutorial_form(r) for r in references]
@@ -37,4 +38,4 @@ def tutorial_form(text: str) -> str:
     """Lower-cased and cut into words and punctuation, the form in which the well-known tutorials compute BLEU."""
     from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
-    return str(Tokenizer13a()(text.lower()))
+    return str(Tokenizer13a()(text.lower()))  # type: ignore[no-untyped-call]

@@ -26,7 +26,8 @@ class Objective(nn.Module):
 class Task(Protocol):
     """What is learned. The loop knows nothing else about it."""
 
-    objective: Objective
+    @property
+    def objective(self) -> Objective: ...
 
     def batches(self, update: int) -> list[Any]:
         """The micro-batches of an update, a pure function of its number. Each has `.tokens` and `.to(device)`."""

@@ -52,7 +52,12 @@ class TranslationTask:
     objective: TranslationObjective
 
     def __init__(
-        self, recipe: Recipe, tokenizers: tuple[Tokenizer, Tokenizer], device: torch.device, say: Say, cache: Path | None = None
+        self,
+        recipe: Recipe,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        device: torch.device,
+        say: Say,
+        cache: Path | None = None,
     ) -> None:
         self.recipe, self.device = recipe, device
         self.source, self.target = tokenizers
@@ -69,7 +74,9 @@ class TranslationTask:
             kept_back = held_out(self.valid, recipe.data.hold_out, recipe.seed)
             self.valid_rows = kept_back.tolist()
             say(f"no validation data given: {len(kept_back)} training pairs are kept back for it")
-        self.plan = Plan(self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, exclude=kept_back)
+        self.plan = Plan(
+            self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, exclude=kept_back
+        )
         torch.manual_seed(recipe.seed)
         model = build(recipe.model, self.source.size, self.target.size)
         self.objective = TranslationObjective(model, training.label_smoothing, training.teacher_forcing)
@@ -93,7 +100,10 @@ class TranslationTask:
     @cached_property
     def shown(self) -> tuple[list[str], list[str]]:
         """The texts, as they stand in the files, of the validation pairs that are translated for the metric."""
-        corpus, split = self.recipe.data.valid or self.recipe.data.train[0], "valid" if self.recipe.data.valid else "train"
+        corpus, split = (
+            self.recipe.data.valid or self.recipe.data.train[0],
+            "valid" if self.recipe.data.valid else "train",
+        )
         rows = sorted(self.valid_rows)[: self.recipe.training.validate_sentences]
         wanted = {self.valid.line(row) for row in rows}
         pairs = enumerate(read_pairs(corpus, corpus.split or split))

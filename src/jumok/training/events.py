@@ -40,7 +40,9 @@ class Events:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for sink in self.sinks:
             sink.close()
 
@@ -76,16 +78,18 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise BadInput('training.tensorboard is on, but TensorBoard is missing: pip install "jumok[tensorboard]"') from None
-        self.writer = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+            raise BadInput(
+                'training.tensorboard is on, but TensorBoard is missing: pip install "jumok[tensorboard]"'
+            ) from None
+        self.writer = SummaryWriter(str(folder))
 
     def event(self, event: str, update: int, values: dict[str, Any]) -> None:
         for name, value in values.items():
             if event in ("train", "valid") and isinstance(value, int | float):
-                self.writer.add_scalar(f"{event}/{name}", value, update)  # type: ignore[no-untyped-call]
+                self.writer.add_scalar(f"{event}/{name}", value, update)
 
     def close(self) -> None:
-        self.writer.close()  # type: ignore[no-untyped-call]
+        self.writer.close()
 
 
 class ConsoleProgress:

@@ -2,8 +2,8 @@
 
     for each update:  batches(update) → objective → gradients / count → clip → AdamW → state
 
-The position of a run is one number, the update. All randomness of an update comes from (seed, update, micro-batch), so a
-run that was killed and resumed computes, to the bit, what the undisturbed one does.
+The position of a run is one number, the update. All randomness of an update comes from (seed, update, micro-batch), so
+a run that was killed and resumed computes, to the bit, what the undisturbed one does.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class Loop:
         """The weights are still those of the last good update: keep them, say where it happened, stop."""
         self._save()
         where = "; ".join(self.task.name_batch(batch) for batch in batches)
-        shown = ", ".join(f"{name} {value / (1 if name == 'gradient_norm' else count):g}" for name, value in values.items())
+        shown = ", ".join(
+            f"{name} {value / (1 if name == 'gradient_norm' else count):g}" for name, value in values.items()
+        )
         raise Failure(
             f"update {self.state.update + 1} is not a number ({shown}) on {where}. "
             f"The state before it is saved (checkpoint of update {self.state.update}). Look at those lines, or start "
@@ -175,8 +177,8 @@ def _interrupts() -> Iterator[threading.Event]:
         signal.signal(number, previous[number])
 
     previous: dict[int, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM):
-        previous[number] = signal.signal(number, ask)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        previous[stop] = signal.signal(stop, ask)
     try:
         yield asked
     finally:

@@ -1,11 +1,11 @@
 """The run folder: everything one training run leaves behind, and nothing that must be unpickled to be read.
 
-    recipe.yaml        resolved, every key present
-    tokenizer/source   tokenizer/target (the same folder for a joint vocabulary)
-    checkpoints/step-N weights, optimiser and state, with checksums
-    last.json best.json  one-line pointers, replaced atomically
-    metrics.jsonl      one event a line
-    report.html        for people
+recipe.yaml        resolved, every key present
+tokenizer/source   tokenizer/target (the same folder for a joint vocabulary)
+checkpoints/step-N weights, optimiser and state, with checksums
+last.json best.json  one-line pointers, replaced atomically
+metrics.jsonl      one event a line
+report.html        for people
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class RunFolder:
         if not path.exists():
             raise BadInput(f"there is no run folder {path}. Make one with: jumok train RECIPE --run {path}")
         if not folder.recipe_file.is_file():
-            raise BadInput(f"{path} is not a run folder: it has no recipe.yaml. Make one with: jumok train RECIPE --run DIR")
+            raise BadInput(
+                f"{path} is not a run folder: it has no recipe.yaml. Make one with: jumok train RECIPE --run DIR"
+            )
         return folder
 
     @property

@@ -46,9 +46,7 @@ class Comparison:
         return f"DIFFERENT after {told}: " + "; ".join(self.differences)
 
 
-def verify(
-    recipe: Recipe, updates: int, kills: int, say: Callable[[str], None], seed: int | None = None
-) -> Comparison:
+def verify(recipe: Recipe, updates: int, kills: int, say: Callable[[str], None], seed: int | None = None) -> Comparison:
     """Train `updates` updates twice, the second time with `kills` kills, and compare everything."""
     often = max(1, updates // 8)
     short = recipe.training.model_copy(
@@ -80,14 +78,27 @@ def verify(
 
 
 def _start(recipe: Path, run: Path, resume: bool) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "jumok", "train", str(recipe), "--run", str(run), *(["--resume"] if resume else [])]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"})
+    command = [
+        sys.executable,
+        "-m",
+        "jumok",
+        "train",
+        str(recipe),
+        "--run",
+        str(run),
+        *(["--resume"] if resume else []),
+    ]
+    return subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}
+    )
 
 
 def _finish(process: subprocess.Popen[bytes]) -> None:
     _, errors = process.communicate()
     if process.returncode:
-        raise Failure(f"a training run ended with code {process.returncode}:\n{errors.decode(errors='replace')[-2000:]}")
+        raise Failure(
+            f"a training run ended with code {process.returncode}:\n{errors.decode(errors='replace')[-2000:]}"
+        )
 
 
 def _wait_for_moment(
