@@ -58,7 +58,7 @@ def say_phrase(out: list[Word], phrase: Phrase, as_object: bool = False) -> None
         say_phrase(out, owner)
         text, sure, possible, reference = out[-1]
         mark = "'" if owner.plural and text.endswith("s") else "'s"
-        out[-1] = (text + mark, sure, possible | bit << tree.LINK, reference)
+        out[-1] = (text + mark, sure, possible | bit << tree.OWNER, reference)
     elif determiner == tree.NUMBER:
         out.append((NUMBERS[phrase.count][0], bit << tree.COUNT, 0, 0))
     elif determiner == tree.EVERY:
@@ -208,7 +208,7 @@ def say_rest(out: list[Word], clause: Clause) -> None:
         out.append(("that", clause.complement.bit << tree.CONNECTOR, 0, 0))
         say_clause(out, clause.complement)
     if clause.then is not None:
-        out.append(("and", clause.then.bit << tree.CONNECTOR, 0, 0))
+        out.append(("but" if clause.negative else "and", clause.then.bit << tree.CONNECTOR, 0, 0))
         say_predicate(out, clause.then)
 
 

@@ -1,8 +1,9 @@
-"""The French side: a tree said as French words, then the pass that elides and contracts."""
+"""The French side: a tree said as French words, contracted; elision comes last."""
 
 from jumok.data.grammar import tree
 from jumok.data.grammar.alignment import Word
-from jumok.data.grammar.french_morphology import VOWELS, FrenchVerb
+from jumok.data.grammar.french_elision import elide, vowel_sound
+from jumok.data.grammar.french_morphology import FrenchVerb
 from jumok.data.grammar.lexicon import BE_FRENCH, HAVE_FRENCH, MODALS_FRENCH, NUMBERS
 from jumok.data.grammar.tree import Clause, Phrase, Sentence
 
@@ -19,49 +20,11 @@ OWNERS = (
     ("leur", "leur", "leurs"),
 )
 YOUR_FORMAL = ("votre", "votre", "vos")
+HABITS = frozenset(("always", "often", "sometimes", "rarely", "usually"))  # a past with them is an imparfait
 QUESTIONS = {tree.DOES_WHAT: "", tree.WHERE: "où", tree.WHY: "pourquoi", tree.WHEN: "quand"}
-ASPIRATED = frozenset(("héros", "hibou", "hiboux", "haut", "haute", "hauts", "hautes", "huit"))
-ELIDED = frozenset(("je", "me", "te", "le", "la", "ne", "de", "que"))
-BEFORE_VOWEL = {"ma": "mon", "ta": "ton", "sa": "son", "ce": "cet"}
+NOT_QUITE = ("tout", "à", "fait")
+SETTLED = (tree.THE, tree.POSSESSIVE, tree.GENITIVE)  # the determiners that "à" takes before a place
 CONTRACTED = {("de", "le"): "du", ("de", "les"): "des", ("à", "le"): "au", ("à", "les"): "aux"}
-
-
-def vowel_sound(word: str) -> bool:
-    """Whether elision happens before `word`."""
-    return word[0] in VOWELS and word.rstrip(".,?") not in ASPIRATED
-
-
-def elide(words: list[Word]) -> list[Word]:
-    """le + étudiant -> l'étudiant, ma + amie -> mon amie, ce + homme -> cet homme, si + il -> s'il."""
-    out: list[Word] = []
-    words = words[::-1]
-    while words:
-        word = words.pop()
-        text = word[0]
-        if words:
-            following = words[-1]
-            if text in ELIDED and vowel_sound(following[0]):
-                text, sure, possible, reference = word
-                if (
-                    text in ("je", "me", "te", "ne") or reference < 0
-                ):  # a pronoun keeps its meaning, an article does not
-                    following_sure, following_possible = sure | following[1], possible | following[2]
-                else:
-                    following_sure, following_possible = following[1], sure | possible | following[2]
-                words[-1] = (
-                    text[:-1] + "'" + following[0],
-                    following_sure,
-                    following_possible,
-                    following[3] or reference,
-                )
-                continue
-            if text in BEFORE_VOWEL and vowel_sound(following[0]):
-                word = (BEFORE_VOWEL[text], word[1], word[2], word[3])
-            elif text == "si" and following[0].rstrip(",") in ("il", "ils"):
-                words[-1] = ("s'" + following[0], following[1] | word[1], following[2], following[3])
-                continue
-        out.append(word)
-    return out
 
 
 class French:
@@ -95,9 +58,10 @@ class French:
             out.append((phrase.name.name, bit, 0, phrase.entity))
             return
         if kind == tree.JOINED:
-            self.say_phrase(out, phrase.parts[0], negated)
+            # the whole is denied, not each part: no "de", which would deny only the part it stands before
+            self.say_phrase(out, phrase.parts[0])
             out.append(("et", bit, 0, 0))
-            self.say_phrase(out, phrase.parts[1], negated)
+            self.say_phrase(out, phrase.parts[1])
             return
         if kind == tree.WHO:
             out.append(("qui", bit, 0, 0))
@@ -117,11 +81,11 @@ class French:
                 out.append((phrase.degree.french, bit << tree.DEGREE, 0, 0))
             out.append((phrase.behind.french[form], bit << tree.BEHIND, 0, 0))
         if phrase.genitive is not None:
-            self.say_prepositional(out, "de", phrase.genitive, bit << tree.LINK)
+            self.say_prepositional(out, "de", phrase.genitive, bit << tree.OWNER)
         if phrase.of is not None:
             self.say_prepositional(out, "de", phrase.of, phrase.of.bit << tree.LINK)
         elif phrase.place is not None:
-            self.say_prepositional(out, phrase.place.noun.french_place, phrase.place, phrase.place.bit << tree.LINK)
+            self.say_place(out, phrase.place)
         elif phrase.relative is not None:
             relative = phrase.relative
             if relative.gap == "subject":
@@ -182,16 +146,26 @@ class French:
         out[at : at + 2] = [(contracted, first[1], first[2] | second[1] | second[2], 0)]
 
     def say_prepositional(self, out: list[Word], preposition: str, phrase: Phrase, bit: int) -> None:
+        if phrase.kind == tree.JOINED:  # the preposition comes again: au marin et à un dentiste
+            self.say_prepositional(out, preposition, phrase.parts[0], bit)
+            out.append(("et", phrase.bit, 0, 0))
+            self.say_prepositional(out, preposition, phrase.parts[1], bit)
+            return
         at = len(out)
         out.append((preposition, bit, 0, 0))
         self.say_phrase(out, phrase)
-        if phrase.kind == tree.JOINED:
-            phrase = phrase.parts[0]
         if preposition == "de" and out[at + 1][0] in ("des", "de") and phrase.kind == tree.NOUN:
             if phrase.determiner == tree.A:
                 del out[at + 1]
         elif preposition in ("de", "à"):
             self.contract(out, at, phrase)
+
+    def say_place(self, out: list[Word], phrase: Phrase) -> None:
+        """à l'hôpital, but dans un hôpital, dans cet hôpital, dans les hôpitaux."""
+        preposition = phrase.noun.french_place
+        if preposition == "à" and (phrase.plural or phrase.determiner not in SETTLED):
+            preposition = "dans"
+        self.say_prepositional(out, preposition, phrase, phrase.bit << tree.LINK)
 
     def subject_pronoun(self, phrase: Phrase) -> str:
         which = phrase.pronoun
@@ -203,11 +177,13 @@ class French:
             return "elles" if phrase.feminine else "ils"
         return SUBJECTS[which]
 
-    def clitic(self, phrase: Phrase, indirect: bool) -> str:
+    def clitic(self, phrase: Phrase, preposition: str) -> str:
         which = phrase.pronoun
+        if preposition == "dans":
+            return "y"
         if which == tree.YOU and self.formal:
             return "vous"
-        if indirect:
+        if preposition:
             return INDIRECT[which]
         return "la" if which == tree.IT and phrase.feminine else DIRECT[which]
 
@@ -218,8 +194,8 @@ class French:
         person = self.person(clause.subject)
         return (verb.present, verb.imperfect, verb.future)[clause.tense][person]
 
-    def say_predicate(self, out: list[Word], clause: Clause, head: Phrase | None = None) -> None:
-        """Everything behind the subject; `head` is the noun a relative clause describes."""
+    def say_predicate(self, out: list[Word], clause: Clause, head: Phrase | None = None, habit: bool = False) -> None:
+        """Everything behind the subject; `head` is the noun a relative clause describes, `habit` an imparfait."""
         bit = clause.bit
         kind = clause.kind
         negation = bit << tree.NEGATION
@@ -234,10 +210,11 @@ class French:
             self.say_attribute(out, clause)
             return
         verb = clause.verb
+        habit = habit or (clause.frequency is not None and clause.frequency.name in HABITS)
         clitic: Word | None = None
         agreement = 0
         if clause.object is not None and clause.object.kind == tree.PRONOUN:
-            clitic = (self.clitic(clause.object, bool(verb.preposition)), clause.object.bit, 0, -clause.object.entity)
+            clitic = (self.clitic(clause.object, verb.preposition), clause.object.bit, 0, -clause.object.entity)
             if not verb.preposition:
                 agreement = self.form(clause.object)
         elif clause.gap == "object" and head is not None:
@@ -249,7 +226,7 @@ class French:
             if clitic:
                 out.append(clitic)
             out.append((verb.french.infinitive, bit, 0, 0))
-        elif clause.tense == tree.PAST and not verb.state:
+        elif clause.tense == tree.PAST and not verb.state and not habit:
             if clitic:
                 out.append(clitic)
             with_etre = verb.french.with_etre
@@ -273,7 +250,7 @@ class French:
                 out.append((clause.frequency.french, bit << tree.ADVERB, 0, 0))
             if clause.manner is not None and clause.manner.short:
                 out.append((clause.manner.french, bit << tree.ADVERB, 0, 0))
-        self.say_rest(out, clause)
+        self.say_rest(out, clause, habit)
 
     def say_attribute(self, out: list[Word], clause: Clause) -> None:
         bit = clause.bit
@@ -295,10 +272,12 @@ class French:
             self.say_phrase(out, clause.standard)
             return
         if clause.degree is not None:
-            out.append((clause.degree.french, bit << tree.ADVERB, 0, 0))
+            # "not quite" is not "not enough"
+            words = NOT_QUITE if clause.negative and clause.degree.name == "quite" else (clause.degree.french,)
+            out.extend((word, bit << tree.ADVERB, 0, 0) for word in words)
         out.append((adjective.french[form], bit << tree.MORE, 0, 0))
 
-    def say_rest(self, out: list[Word], clause: Clause) -> None:
+    def say_rest(self, out: list[Word], clause: Clause, habit: bool = False) -> None:
         """Manner, object and adjuncts behind the verb, then what is joined to it."""
         bit = clause.bit
         if clause.manner is not None and not (clause.manner.short and not clause.modal):
@@ -314,7 +293,7 @@ class French:
         if clause.beneficiary is not None:
             self.say_prepositional(out, "pour", clause.beneficiary, clause.beneficiary.bit << tree.LINK)
         if clause.place is not None:
-            self.say_prepositional(out, clause.place.noun.french_place, clause.place, clause.place.bit << tree.LINK)
+            self.say_place(out, clause.place)
         if clause.place_adverb is not None:
             out.append((clause.place_adverb.french, bit << tree.PLACE, 0, 0))
         if clause.companion is not None:
@@ -326,8 +305,8 @@ class French:
             out.append(("que", clause.complement.bit << tree.CONNECTOR, 0, 0))
             self.say_clause(out, clause.complement)
         if clause.then is not None:
-            out.append(("et", clause.then.bit << tree.CONNECTOR, 0, 0))
-            self.say_predicate(out, clause.then)
+            out.append(("mais" if clause.negative else "et", clause.then.bit << tree.CONNECTOR, 0, 0))
+            self.say_predicate(out, clause.then, habit=habit)
 
     def say_clause(self, out: list[Word], clause: Clause) -> None:
         bit = clause.bit
@@ -349,7 +328,7 @@ class French:
             if clause.negative:
                 out.append(("pas", bit << tree.NEGATION, 0, 0))
             self.say_phrase(out, clause.object, clause.negative)
-            self.say_prepositional(out, clause.place.noun.french_place, clause.place, clause.place.bit << tree.LINK)
+            self.say_place(out, clause.place)
             return
         if clause.time is not None:
             out.append((clause.time.french, bit << tree.TIME, 0, 0))
