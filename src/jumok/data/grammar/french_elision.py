@@ -25,7 +25,8 @@ def elide(words: list[Word]) -> list[Word]:
             following = words[-1]
             if text in ELIDED and vowel_sound(following[0]):
                 text, sure, possible, reference = word
-                if text in KEPT or reference < 0:  # a pronoun keeps its meaning, an article does not
+                asking = text == "que" and out and out[-1][0].endswith("est-ce")
+                if (text in KEPT and not asking) or reference < 0:  # a pronoun keeps its meaning, an article does not
                     following_sure, following_possible = sure | following[1], possible | following[2]
                 else:
                     following_sure, following_possible = following[1], sure | possible | following[2]

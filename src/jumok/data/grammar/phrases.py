@@ -3,7 +3,15 @@
 from random import Random
 
 from jumok.data.grammar import tree
-from jumok.data.grammar.choices import DEGREES, OWNERS_OF_PARTS, PEOPLE, PLACE_NOUNS, fits
+from jumok.data.grammar.choices import (
+    ABSOLUTE,
+    ATTRIBUTIVE_DEGREES,
+    OWNERS_OF_PARTS,
+    PEOPLE,
+    PLACE_NOUNS,
+    fits,
+    partners,
+)
 from jumok.data.grammar.lexicon import Adverb, Noun, adjectives_for, names, nouns_with
 from jumok.data.grammar.tree import Clause, Phrase
 
@@ -175,13 +183,19 @@ class PhraseSampler:
             if linked is not None and draw < 0.55
             else (tree.SPEAKER, tree.YOU, tree.HE, tree.SHE, tree.WE, tree.THEY)[int(self.random() * 6)]
         )
-        if owner == tree.IT or (linked is not None and linked.kind == tree.WHO):
+        lifeless = linked is not None and not linked.animate and owner == tree.THEY  # bottles own nothing
+        if owner == tree.IT or lifeless or (linked is not None and linked.kind == tree.WHO):
             owner = tree.SPEAKER
         phrase.owner = owner
         if subject is not None and subject.kind != tree.WHO and pronoun_of(subject) == owner:
             phrase.owner_entity = subject.entity
             phrase.reflexive = True
-        elif previous is not None and previous.subject.kind != tree.WHO and pronoun_of(previous.subject) == owner:
+        elif (
+            previous is not None
+            and previous.subject.kind != tree.WHO
+            and previous.subject.animate
+            and pronoun_of(previous.subject) == owner
+        ):
             phrase.owner_entity = previous.subject.entity
 
     def describe(self, phrase: Phrase, noun: Noun) -> None:
@@ -196,8 +210,8 @@ class PhraseSampler:
         if behind:
             phrase.behind = behind[int(random() * len(behind))]
             self.concepts.append(phrase.behind.name)
-            if phrase.before is None and self.chance(0.12, 1):
-                phrase.degree = self.adverb_of(DEGREES)
+            if phrase.before is None and phrase.behind.name not in ABSOLUTE and self.chance(0.12, 1):
+                phrase.degree = self.adverb_of(ATTRIBUTIVE_DEGREES)
 
     def extend(self, phrase: Phrase, previous: Clause | None, open_end: bool, front: bool) -> None:
         """At most one of: of something, in some place, a relative clause."""
@@ -234,7 +248,9 @@ class PhraseSampler:
     def joined(self, choices: tuple[Noun, ...], subject: Phrase | None, previous: Clause | None) -> Phrase:
         """ "The doctor and his dog": two phrases without clauses of their own."""
         first = self.noun_phrase(self.noun_of(choices), subject, previous, simple=True, front=subject is None)
-        second = self.noun_phrase(self.another(first.noun), subject, previous, simple=True, front=subject is None)
+        second = self.noun_phrase(
+            self.noun_of(partners(first.noun, choices)), subject, previous, simple=True, front=subject is None
+        )
         phrase = Phrase()
         phrase.bit = self.bits()
         phrase.kind = tree.JOINED

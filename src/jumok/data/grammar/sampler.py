@@ -12,6 +12,7 @@ function of the sentence:
 
 from jumok.data.grammar import tree
 from jumok.data.grammar.choices import (
+    ABSOLUTE,
     DEGREES,
     FOR_SOMEBODY,
     FREQUENCIES,
@@ -215,8 +216,9 @@ class Sampler(PhraseSampler):
         if (
             clause.subject.animate
             and not verb.state
+            and clause.tense != tree.PAST  # "can" has no past of its own here
             and question in (tree.STATEMENT, tree.YES_NO)
-            and (self.chance(0.1, 1))
+            and (self.chance(0.13, 1))
         ):
             clause.modal = ("can", "must", "want")[int(random() * 3)]
             clause.tense = tree.PRESENT
@@ -257,7 +259,7 @@ class Sampler(PhraseSampler):
         self.plain = True
         clause.subject, clause.coreferent = self.subject_phrase(adjective.tags, previous)
         self.plain = False
-        if not adjective.idiom and self.chance(0.18, 1):
+        if not adjective.idiom and adjective.name not in ABSOLUTE and self.chance(0.18, 1):
             clause.degree = self.adverb_of(DEGREES)
 
     def identity(self, clause: Clause, previous: Clause | None) -> None:

@@ -11,7 +11,7 @@ ADJECTIVES = """
 big,er | grand pre | 크다 | animal object furniture building vehicle plant fruit scenery part place clothing
 small,er | petit pre | 작다 | animal object furniture building vehicle plant fruit part person place clothing
 beautiful | beau,belle pre | 아름답다:p | person animal object place plant clothing scenery building writing
-pretty,er | joli pre | 예쁘다 | person animal object clothing plant
+pretty,er | joli pre | 예쁘다 | girl woman princess queen child baby animal object clothing plant
 young,er | jeune pre | 젊다 | person animal
 old | vieux,vieille pre | 늙다 | person animal | attribute
 new,er | nouveau,nouvelle pre | 새롭다:p | object vehicle building writing abstract clothing furniture
@@ -28,7 +28,7 @@ hungry | faim avoir | 배고프다 | person animal | state
 thirsty | soif avoir | 목마르다 | person animal | state
 sleepy | sommeil avoir | 졸리다 | person animal | state
 kind,er | gentil,gentille | 친절하다 | person
-polite | poli | 공손하다 | person
+polite,er | poli | 공손하다 | person
 brave,er | courageux | 용감하다 | person animal
 lazy,er | paresseux | 게으르다 | person animal
 strong,er | fort | 강하다 | person animal rope
@@ -38,20 +38,20 @@ slow,er | lent | 느리다 | animal vehicle
 intelligent | intelligent | 똑똑하다 | person animal
 stupid | stupide | 어리석다 | person plan_like
 famous | célèbre | 유명하다 | person building writing
-shy | timide | 수줍다 | person
+shy,shyer | timide | 수줍다 | person
 honest | honnête | 정직하다 | person
 calm,er | calme | 차분하다 | person animal
 cruel | cruel,cruelle | 잔인하다 | person
 serious | sérieux | 진지하다 | person
 delicious | délicieux | 맛있다:i | food drink
 interesting | intéressant | 재미있다:i | abstract
-sick | malade | 아프다 | person animal
-red | rouge | 빨갛다:h | object vehicle clothing fruit furniture part
-blue | bleu | 파랗다:h | object vehicle clothing furniture part
-yellow | jaune | 노랗다:h | object vehicle clothing furniture part
-white | blanc,blanche | 하얗다:h | animal object vehicle clothing furniture part
-black | noir | 까맣다:h | animal object vehicle clothing furniture
-hot | chaud | 뜨겁다:p | drink soup
+sick,er | malade | 아프다 | person animal
+red,er | rouge | 빨갛다:h | object vehicle clothing fruit furniture part
+blue,er | bleu | 파랗다:h | object vehicle clothing furniture part
+yellow,er | jaune | 노랗다:h | object vehicle clothing furniture part
+white,er | blanc,blanche | 하얗다:h | animal object vehicle clothing furniture part
+black,er | noir | 까맣다:h | animal object vehicle clothing furniture
+hot,er | chaud | 뜨겁다:p | drink soup
 cold,er | froid | 차갑다:p | drink soup
 sweet,er | sucré | 달다 | fruit drink cake cookie
 salty,er | salé | 짜다 | soup cheese meat
@@ -64,7 +64,7 @@ clean,er | propre | 깨끗하다 | object clothing room furniture
 dirty,er | sale | 더럽다:p | object clothing room furniture
 round,er | rond | 둥글다 | thrown furniture plate mirror
 soft,er | doux,douce | 부드럽다:p | clothing blanket bed bread
-hard,er | dur | 단단하다 | stone thrown bed bread
+hard,er | dur | 딱딱하다 | stone thrown bed bread
 wide,er | large | 넓다 | room river building bed
 narrow,er | étroit | 좁다 | room river bed
 deep,er | profond | 깊다 | river lake
@@ -83,7 +83,7 @@ strange,er | étrange | 이상하다 | person animal object abstract
 complicated | compliqué | 복잡하다 | abstract machine
 useful | utile | 유용하다 | tool object animal
 magnificent | magnifique | 멋지다 | building place clothing scenery vehicle
-rare | rare | 드물다 | animal plant book
+rare,er | rare | 희귀하다 | animal plant book
 faithful | fidèle | 충실하다 | animal person
 elegant | élégant | 우아하다 | person clothing animal
 comfortable | confortable | 편안하다 | furniture clothing vehicle room

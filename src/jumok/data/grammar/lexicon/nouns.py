@@ -32,7 +32,7 @@ journalist | journaliste f | 기자 | person profession
 soldier | soldat/soldate m | 군인 | person profession
 driver | chauffeur/chauffeuse m | 운전사 | person profession
 pilot | pilote m | 조종사 | person profession
-policeman,policemen | policier/policière m | 경찰관 | person profession
+policeman,policemen | policier/policière m | 경찰관 | person
 firefighter | pompier/pompière m | 소방관 | person profession
 king | roi m | 왕 | person
 queen | reine f | 여왕 | person
@@ -61,7 +61,7 @@ hero,heroes | *héros m | 영웅 | person
 judge | juge f | 판사 | person profession
 president | président/présidente m | 대통령 | person profession
 merchant | marchand/marchande m | 상인 | person profession
-fisherman,fishermen | pêcheur/pêcheuse m | 어부 | person profession
+fisherman,fishermen | pêcheur/pêcheuse m | 어부 | person
 hunter | chasseur/chasseuse m | 사냥꾼 | person profession
 librarian | bibliothécaire f | 사서 | person profession
 secretary | secrétaire f | 비서 | person profession
@@ -118,7 +118,7 @@ cookie | biscuit m | 쿠키 | food
 sandwich | sandwich m | 샌드위치 | food
 candy | bonbon m | 사탕 | food
 treat | friandise f | 간식 | food
-pizza | pizza f | 피자 | food
+pizza | pizza f | 피자 | food | 판
 salad | salade f | 샐러드 | food
 bread | pain m | 빵 | food mass
 cheese | fromage m | 치즈 | food mass
@@ -167,8 +167,8 @@ lamp | lampe f | 램프 | object machine fragile
 mirror | miroir m | 거울 | object fragile
 photo | photo f | 사진 | object sendable | 장
 map | carte f | 지도 | object | 장
-pen | stylo m | 펜 | object tool
-pencil | crayon m | 연필 | object tool
+pen | stylo m | 펜 | object tool | 자루
+pencil | crayon m | 연필 | object tool | 자루
 ring | bague f | 반지 | object
 coin | pièce f | 동전 | object
 ticket | billet m | 표 | object | 장
@@ -192,8 +192,8 @@ coat | manteau m | 외투 | clothing
 dress | robe f | 드레스 | clothing
 skirt | jupe f | 치마 | clothing
 tie | cravate f | 넥타이 | clothing | 개
-glove | gant m | 장갑 | clothing | 켤레
-shoe | chaussure f | 신발 | clothing | 켤레
+glove | gant m | 장갑 | clothing | 짝
+shoe | chaussure f | 신발 | clothing | 짝
 scarf,scarves | écharpe f | 목도리 | clothing | 개
 car | voiture f | 자동차 | vehicle driven
 train | train m | 기차 | vehicle transit
@@ -209,9 +209,9 @@ market | marché m | 시장 | place at:à
 garden | jardin m | 정원 | place in:dans
 park | parc m | 공원 | place in:dans
 forest | forêt f | 숲 | place in:dans
-beach | plage f | 해변 | place at:à
-kitchen | cuisine f | 부엌 | place room in:dans
-bedroom | chambre f | 침실 | place room in:dans
+beach | plage f | 해변 | place on:sur
+kitchen | cuisine f | 부엌 | place room in:dans | 개
+bedroom | chambre f | 침실 | place room in:dans | 개
 hospital | hôpital m | 병원 | place building at:à
 library | bibliothèque f | 도서관 | place building at:à
 museum | musée m | 박물관 | place building at:à
@@ -220,7 +220,7 @@ airport | aéroport m | 공항 | place building at:à
 restaurant | restaurant m | 식당 | place room at:à
 hotel | hôtel m | 호텔 | place building at:à
 church | église f | 교회 | place building in:dans
-castle | château m | 성 | place building in:dans
+castle | château m | 성 | place building in:dans | 채
 city | ville f | 도시 | place in:dans
 village | village m | 마을 | place in:dans
 farm | ferme f | 농장 | place at:à
@@ -239,8 +239,8 @@ university | université f | 대학교 | place building at:à
 stadium | stade m | 경기장 | place building at:à
 idea | idée f | 아이디어 | abstract plan_like
 question | question f | 질문 | abstract learned
-story | histoire f | 이야기 | abstract writing heard
-song | chanson f | 노래 | abstract writing heard learned
+story | histoire f | 이야기 | abstract writing heard | 편
+song | chanson f | 노래 | abstract writing heard learned | 곡
 dream | rêve m | 꿈 | abstract
 secret | secret m | 비밀 | abstract
 truth | vérité f | 진실 | abstract mass
