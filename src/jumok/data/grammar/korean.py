@@ -2,131 +2,48 @@
 
 Every predicate is reduced to words before it and one last predicate (먹다; 먹지 않다; 먹을 수 있다), which then takes
 the tense and the ending its clause asks for. The polite 해요 style is the default; a sentence addressed to "sir" or
-"madam" takes the formal 합니다 style. A subject that is the one just spoken of is left out, as Korean does.
+"madam" takes the formal 합니다 style and honours whom it addresses. A subject that is the one just spoken of is left
+out, as Korean does.
 """
-
-from functools import lru_cache
 
 from jumok.data.grammar import tree
 from jumok.data.grammar.alignment import Word
-from jumok.data.grammar.hangul import NOT_BE, KoreanPredicate, attach_particle, conjugate, copula
-from jumok.data.grammar.lexicon import ABSENT_KOREAN, EXIST_KOREAN, HAVE, NUMBERS, Noun
+from jumok.data.grammar.hangul import NOT_BE, KoreanPredicate
+from jumok.data.grammar.korean_phrases import KoreanPhrases, adjective_for, is_indefinite, mark_possible
+from jumok.data.grammar.korean_words import (
+    ADDRESS,
+    BECOME,
+    DO,
+    HONORIFICS,
+    KNOW,
+    NOT_DO,
+    NOT_KNOW,
+    NOT_SUCH,
+    THING,
+    WISH,
+    attach,
+    copula_of,
+    honorific,
+)
+from jumok.data.grammar.lexicon import ABSENT_KOREAN, EXIST_KOREAN, HAVE, Noun, Verb
 from jumok.data.grammar.tree import Clause, Phrase, Sentence, Unit
 
-PRONOUNS = ("저", "당신", "그", "그녀", "그것", "우리", "그들")
-OWNERS = ("제", "당신의", "그의", "그녀의", "그것의", "우리", "그들의")
-ADDRESS = {"sir": "선생님", "madam": "부인"}
 FINAL, AND, BUT, THEN, BECAUSE, WHEN, IF, QUOTE, FACT, MODIFIER = range(10)
-INDEFINITE = (tree.A, tree.NUMBER, tree.EVERY, tree.MANY)
-
-NOT_DO = conjugate("않다")
-NOT_SUCH = conjugate("않다", is_verb=False)
-DO = conjugate("하다")
-WISH = conjugate("싶다", is_verb=False)
-BECOME = conjugate("되다")
-THING = copula("것")  # the future: 먹을 것이다
-
-attach = lru_cache(maxsize=65536)(attach_particle)
-copula_of = lru_cache(maxsize=1024)(copula)
 
 
-def add_particle(out: list[Word], particle: str) -> None:
-    """The particle goes to the last word said."""
-    text, sure, possible, reference = out[-1]
-    text = "제가" if text == "저" and particle == "이" else attach(text, particle)
-    out[-1] = (text, sure, possible, reference)
-
-
-def mark_possible(out: list[Word], bits: int) -> None:
-    """The last word said also holds, fused, what `bits` stand for."""
-    text, sure, possible, reference = out[-1]
-    out[-1] = (text, sure, possible | bits, reference)
-
-
-class Korean:
-    """Says trees in Korean; `address` is "sir", "madam" or nothing."""
+class Korean(KoreanPhrases):
+    """Says trees in Korean."""
 
     def __init__(self) -> None:
-        self.address = ""
+        super().__init__()
         self.asks = False
 
-    # -- phrases --------------------------------------------------------------------------------------------------
-
-    def say_phrase(self, out: list[Word], phrase: Phrase, particle: str) -> None:
-        bit = phrase.bit
-        kind = phrase.kind
-        if kind == tree.NOUN:
-            self.say_noun(out, phrase)
-        elif kind == tree.PRONOUN:
-            out.append((self.pronoun(phrase), bit, 0, -phrase.entity))
-        elif kind == tree.NAME:
-            out.append((phrase.name.korean, bit, 0, phrase.entity))
-        elif kind == tree.JOINED:
-            self.say_phrase(out, phrase.parts[0], "와")
-            mark_possible(out, bit)
-            self.say_phrase(out, phrase.parts[1], "")
-        else:
-            out.append(("누가", bit, 0, 0))
-            return
-        if particle:
-            add_particle(out, particle)
-
-    def pronoun(self, phrase: Phrase) -> str:
-        which = phrase.pronoun
-        if which == tree.YOU and self.address:
-            return ADDRESS[self.address]
-        return "그것들" if which == tree.THEY and not phrase.animate else PRONOUNS[which]
-
-    def say_noun(self, out: list[Word], phrase: Phrase) -> None:
-        bit = phrase.bit
-        determiner = phrase.determiner
-        if phrase.relative is not None:
-            self.say_relative(out, phrase.relative)
-        if phrase.place is not None:
-            link = phrase.place.bit << tree.LINK
-            self.say_phrase(out, phrase.place, "에")
-            mark_possible(out, link)
-            out.append(("있는", link, 0, 0))
-        if phrase.of is not None:
-            self.say_phrase(out, phrase.of, "의")
-            mark_possible(out, phrase.of.bit << tree.LINK)
-        fused = 0
-        if determiner == tree.POSSESSIVE:
-            out.append((self.owner(phrase), bit << tree.DETERMINER, 0, -phrase.owner_entity))
-        elif determiner == tree.GENITIVE:
-            assert phrase.genitive is not None
-            self.say_phrase(out, phrase.genitive, "의")
-            mark_possible(out, bit << tree.LINK)
-        elif determiner in (tree.THIS, tree.EVERY, tree.MANY):
-            word = "이" if determiner == tree.THIS else "모든" if determiner == tree.EVERY else "많은"
-            out.append((word, bit << tree.DETERMINER, 0, 0))
-        elif determiner != tree.NUMBER:
-            fused = bit << tree.DETERMINER
-        if phrase.before is not None:
-            out.append((phrase.before.korean.modifier, bit << tree.BEFORE, 0, 0))
-        if phrase.degree is not None:
-            out.append((phrase.degree.korean, bit << tree.DEGREE, 0, 0))
-        if phrase.behind is not None:
-            out.append((phrase.behind.korean.modifier, bit << tree.BEHIND, 0, 0))
-        noun = phrase.noun
-        text = noun.korean
-        if phrase.plural and noun.animate and determiner != tree.NUMBER:
-            text += "들"
-        out.append((text, bit, fused, phrase.entity))
-        if determiner == tree.NUMBER:
-            out.append((NUMBERS[phrase.count][2], bit << tree.COUNT, 0, 0))
-            out.append((noun.counter, bit << tree.COUNT, bit, 0))
-
-    def owner(self, phrase: Phrase) -> str:
-        if phrase.reflexive and phrase.owner in (tree.HE, tree.SHE):
-            return "자기"
-        if phrase.reflexive and phrase.owner == tree.THEY:
-            return "자신들의"
-        if phrase.owner == tree.YOU and self.address:
-            return ADDRESS[self.address] + "의"
-        return OWNERS[phrase.owner]
-
     # -- predicates -----------------------------------------------------------------------------------------------
+
+    def honors(self, clause: Clause) -> bool:
+        """Whether the subject is the person addressed as sir or madam."""
+        subject = clause.subject
+        return bool(self.address) and subject.kind == tree.PRONOUN and subject.pronoun == tree.YOU
 
     def conclude(
         self, out: list[Word], last: KoreanPredicate, tense: int, ending: int, sure: int, possible: int, clause: Clause
@@ -142,6 +59,8 @@ class Korean:
             out.append((last.stem + "고", sure, possible, 0))
         elif ending == MODIFIER:
             form = (last.modifier, last.past_modifier, last.future)[tense]
+            if tense == tree.PAST and clause.verb.state:
+                form = last.past + "던"  # 알았던: 안 would be what one has come to know
             out.append((form, sure, possible | connector, 0))
         elif ending == FINAL:
             self.close(out, last, tense, sure, possible | clause.bit << tree.ASKING)
@@ -195,10 +114,12 @@ class Korean:
                 out.append(("더", bit << tree.ADVERB, 0, 0))
             if clause.degree is not None:
                 out.append((clause.degree.korean, bit << tree.ADVERB, 0, 0))
-            last = adjective.korean
+            last = adjective_for(adjective, clause.subject)
+            if self.honors(clause):
+                last = honorific(last)
             sure, possible = bit << tree.MORE, bit
-            if clause.negative:
-                out.append((last.stem + "지", sure, 0, 0))
+            if clause.negative:  # "not very big" is 아주 크지는 않다: 크지 않다 would be very much not big
+                out.append((last.stem + ("지는" if clause.degree else "지"), sure, 0, 0))
                 last, sure, possible = NOT_SUCH, negation, bit
             self.conclude(out, last, tense, ending, sure, possible, clause)
             return
@@ -211,12 +132,14 @@ class Korean:
 
     def say_identity(self, out: list[Word], clause: Clause, noun: Noun, ending: int) -> None:
         bit = clause.bit
-        text = noun.korean
+        last = NOT_BE if clause.negative else copula_of(noun.korean)
+        if self.honors(clause):
+            last = honorific(last)
         if clause.negative:
-            out.append((attach(text, "이"), bit << tree.MORE, 0, 0))
-            self.conclude(out, NOT_BE, clause.tense, ending, bit << tree.NEGATION | bit, 0, clause)
+            out.append((attach(noun.korean, "이"), bit << tree.MORE, 0, 0))
+            self.conclude(out, last, clause.tense, ending, bit << tree.NEGATION | bit, 0, clause)
         else:
-            self.conclude(out, copula_of(text), clause.tense, ending, bit << tree.MORE, bit, clause)
+            self.conclude(out, last, clause.tense, ending, bit << tree.MORE, bit, clause)
 
     def say_action(self, out: list[Word], clause: Clause, ending: int) -> None:
         bit = clause.bit
@@ -229,12 +152,21 @@ class Korean:
         if clause.manner is not None:
             out.append((clause.manner.korean, bit << tree.ADVERB, 0, 0))
         negation, auxiliary = bit << tree.NEGATION, bit << tree.AUXILIARY
-        last, sure, possible = verb.korean, bit, 0
+        last, sure, possible = EXIST_KOREAN if verb is HAVE else verb.korean, bit, 0
         negative = clause.negative
-        if verb is HAVE or clause.kind == tree.EXISTENCE:
-            last = ABSENT_KOREAN if negative else EXIST_KOREAN
-            possible = negation if negative else 0
-        elif clause.modal == "can":
+        if clause.kind == tree.EXISTENCE:
+            if negative:
+                last, possible = ABSENT_KOREAN, negation
+            self.conclude(out, last, clause.tense, ending, sure, possible, clause)
+            return
+        if verb.korean_lead:  # 미소 짓다, 가지고 있다
+            out.append((verb.korean_lead, bit, 0, 0))
+        if negative and last is KNOW:
+            last, possible, negative = NOT_KNOW, negation, False
+        honors = self.honors(clause)
+        if honors and (clause.modal != "want" or last.stem in HONORIFICS):
+            last = honorific(last)
+        if clause.modal == "can":
             out.append((last.future, bit, 0, 0))
             out.append(("수", auxiliary, 0, 0))
             last, sure = (ABSENT_KOREAN, auxiliary | negation) if negative else (EXIST_KOREAN, auxiliary)
@@ -249,7 +181,7 @@ class Korean:
         else:
             if clause.modal == "want":
                 out.append((last.stem + "고", bit, 0, 0))
-                last, sure = WISH, auxiliary
+                last, sure = honorific(WISH) if honors else WISH, auxiliary
                 if clause.subject.person == 3:
                     out.append(("싶어", auxiliary, 0, 0))
                     last = DO
@@ -291,13 +223,28 @@ class Korean:
         if question == tree.DOES_WHAT:
             out.append(("무엇을", bit << tree.TIME, 0, 0))
         elif clause.object is not None:
+            voice = self.voice(clause.verb, clause.object)
+            if voice:
+                self.say_phrase(out, clause.object, "의")
+                out.append((voice, bit, 0, 0))
+                return
             self.say_phrase(out, clause.object, "이" if clause.kind == tree.EXISTENCE else clause.verb.object_particle)
+
+    @staticmethod
+    def voice(verb: Verb, heard: Phrase) -> str:
+        """One hears the voice of a person or the sound of an animal, not the person: 폴의 목소리를 듣다."""
+        if not verb.korean_voice or not heard.animate:
+            return ""
+        return verb.korean_voice if "person" in heard.tags else "소리를"
 
     # -- clauses --------------------------------------------------------------------------------------------------
 
-    def say_relative(self, out: list[Word], clause: Clause) -> None:
+    def say_relative(self, out: list[Word], clause: Clause, head: Phrase) -> None:
         if clause.gap == "object":
             self.say_phrase(out, clause.subject, "이")
+            voice = self.voice(clause.verb, head)
+            if voice:
+                out.append((voice, clause.bit, 0, 0))
         self.say_predicate(out, clause, MODIFIER)
 
     def say_subject(self, out: list[Word], clause: Clause, particle: str) -> None:
@@ -307,7 +254,7 @@ class Korean:
         if not particle:
             return
         subject = clause.subject
-        if particle == "은" and subject.kind == tree.NOUN and subject.determiner in INDEFINITE:
+        if particle == "은" and is_indefinite(subject) and clause.kind != tree.COMPARISON:
             particle = "이"
         self.say_phrase(out, subject, particle)
 
@@ -329,7 +276,12 @@ class Korean:
         please = "십시오" if self.address else "세요"
         self.say_adjuncts(out, clause)
         korean = clause.verb.korean
-        if korean.stem.endswith("주"):
+        if clause.verb.korean_lead:
+            out.append((clause.verb.korean_lead, bit, 0, 0))
+        polite = HONORIFICS.get(korean.stem)
+        if polite is not None:  # 드세요: 먹어 주세요 would ask a favour
+            out.append((polite.stem[:-1] + please, bit | bit << tree.AUXILIARY, 0, 0))
+        elif korean.stem.endswith("주"):
             out.append((korean.stem + please, bit | bit << tree.AUXILIARY, 0, 0))
         else:
             out.append((korean.present, bit, 0, 0))
@@ -339,8 +291,7 @@ class Korean:
         """A main clause behind its adverbial clause; `topic` is the subject spoken of before."""
         clause, side = unit.clause, unit.side
         subject = clause.subject
-        having = clause.kind == tree.ACTION and clause.verb is HAVE  # "곰이 있어요" would only say that there is one
-        particle = "" if subject.kind == tree.PRONOUN and subject.entity == topic and not having else "은"
+        particle = "" if subject.kind == tree.PRONOUN and subject.entity == topic else "은"
         if side is None:
             self.say_clause(out, clause, ending, particle)
             return
@@ -351,13 +302,23 @@ class Korean:
                 self.say_clause(out, side, BECAUSE, "")
                 self.say_predicate(out, clause, ending)
                 return
-            self.say_clause(out, side, BECAUSE, "이")
+            reason: list[Word] = []
+            if "person" not in subject.tags:
+                self.animals.add(subject.entity)
+            self.say_clause(reason, side, BECAUSE, "이")
+            if any(word[3] == -subject.entity for word in reason):  # a pronoun stands behind what it means
+                self.say_subject(out, clause, "은")
+                out.extend(reason)
+                self.say_predicate(out, clause, ending)
+                return
+            out.extend(reason)
+            particle = "은"  # the subject of the reason stands between
         else:
             side_particle = "" if side.subject.kind == tree.PRONOUN and side.subject.entity == topic else "이"
             if unit.relation == "if":
                 out.append(("만약", side.bit << tree.CONNECTOR, 0, 0))
             self.say_clause(out, side, IF if unit.relation == "if" else WHEN, side_particle)
-            if shared and not having:
+            if shared:
                 particle = ""
         self.say_clause(out, clause, ending, particle)
 
@@ -366,6 +327,7 @@ class Korean:
         units = sentence.units
         self.address = sentence.address
         self.asks = bool(units[0].clause.question)
+        self.animals.clear()
         out: list[Word] = []
         if sentence.address:
             out.append((ADDRESS[sentence.address] + ",", sentence.bit, 0, 0))

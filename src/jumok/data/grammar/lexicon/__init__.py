@@ -10,7 +10,7 @@ from jumok.data.grammar.lexicon.modifiers import ADJECTIVES, ADVERBS
 from jumok.data.grammar.lexicon.nouns import NAMES, NOUNS
 from jumok.data.grammar.lexicon.verbs import THAT_VERBS, VERBS
 
-COUNTERS = {"person": "명", "animal": "마리", "vehicle": "대", "clothing": "벌"}
+COUNTERS = {"person": "명", "animal": "마리", "vehicle": "대", "clothing": "벌", "place": "곳"}
 NUMBERS = (
     ("two", "deux", "두"),
     ("three", "trois", "세"),
@@ -59,6 +59,8 @@ class Verb:
     participle: tuple[str, str, str, str]
     preposition: str
     korean: hangul.KoreanPredicate
+    korean_lead: str  # a word of its own before the predicate: 미소 짓다
+    korean_voice: str  # what one hears of a person: 목소리를
     object_particle: str
     subjects: tuple[str, ...]
     objects: tuple[str, ...]
@@ -129,6 +131,7 @@ def _verb(row: list[str]) -> Verb:
     infinitive, *rest = row[1].split()
     korean_words = row[2].split()
     dictionary, _, irregular_class = korean_words[0].partition(":")
+    lead, _, dictionary = dictionary.rpartition("_")
     subjects, _, objects = row[3].partition(">")
     conjugated = french.conjugate(infinitive, "être" in rest)
     flags = row[4].split()
@@ -140,6 +143,8 @@ def _verb(row: list[str]) -> Verb:
         participle=french.agree_participle(conjugated.participle),
         preposition=next((word for word in rest if word != "être"), ""),
         korean=hangul.conjugate(dictionary, irregular_class),
+        korean_lead=lead,
+        korean_voice=korean_words[2] if len(korean_words) > 2 else "",
         object_particle=korean_words[1] if len(korean_words) > 1 else "을",
         subjects=tuple(subjects.split()),
         objects=tuple(objects.split()),
@@ -191,7 +196,7 @@ verb_named: dict[str, Verb] = {verb.name: verb for verb in verbs}
 adjective_named: dict[str, Adjective] = {adjective.name: adjective for adjective in adjectives}
 
 # The few verbs with a grammar of their own.
-HAVE = _verb(["have,had", "avoir", "있다 이", "person > object animal vehicle clothing", "state"])
+HAVE = _verb(["have,had", "avoir", "가지고_있다 을", "person > object animal vehicle clothing", "state"])
 BE_FRENCH = french.conjugate("être")
 HAVE_FRENCH = french.conjugate("avoir")
 MODALS_FRENCH = {

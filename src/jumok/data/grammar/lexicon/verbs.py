@@ -2,7 +2,8 @@
 
 Columns: English (irregular past after a comma; a particle after a space) | French infinitive, then `être` where that is
 the auxiliary and the preposition of its object | Korean, an irregular class after a colon (p ㅂ, t ㄷ, s ㅅ) and the
-object's particle | subject tags > object tags | flags. Flags: `state` (past is an imparfait, no manner adverb),
+object's particle, then what one hears of a person; `_` ends a word of its own before the predicate (미소_짓다) |
+subject tags > object tags | flags. Flags: `state` (past is an imparfait, no manner adverb),
 `goal` (takes a place to go to), `home` (must have a place), `recipient` (gives to somebody), `motion` (by vehicle),
 `nowhere` (no adjunct of place).
 English forms that are the same in present and past (read, put, cut) are left out on purpose.
@@ -44,8 +45,8 @@ hate | détester | 싫어하다 | person animal > person animal food drink place
 fear | craindre | 무서워하다 | person animal > animal person | state
 see,saw | voir | 보다 | person animal > person animal object vehicle building scenery plant clothing furniture
 watch | regarder | 지켜보다 | person animal > person animal scenery
-hear,heard | entendre | 듣다:t | person animal > person animal heard
-listen_to | écouter | 경청하다 | person > person heard
+hear,heard | entendre | 듣다:t 을 목소리를 | person animal > person animal heard
+listen_to | écouter | 경청하다 을 말을 | person > person heard
 call | appeler | 부르다 | person > person animal
 invite | inviter | 초대하다 | person > person
 help | aider | 돕다:p | person animal > person animal
@@ -71,7 +72,7 @@ use | utiliser | 사용하다 | person > tool
 throw,threw | lancer | 던지다 | person > thrown
 pull | tirer | 당기다 | person animal > heavy
 push | pousser | 밀다 | person animal > heavy
-lift | soulever | 들어올리다 | person > heavy
+lift | soulever | 들어_올리다 | person > heavy
 choose,chose | choisir | 고르다 | person > food clothing object
 accept | accepter | 받아들이다 | person > plan_like
 refuse | refuser | 거절하다 | person > plan_like sendable
@@ -110,7 +111,7 @@ dance | danser | 춤추다 | person animal
 sing,sang | chanter | 노래하다 | person flyer
 laugh | rire | 웃다 | person
 cry | pleurer | 울다 | person
-smile | sourire | 미소짓다:s | person
+smile | sourire | 미소_짓다:s | person
 work | travailler | 일하다 | person
 swim,swam | nager | 헤엄치다 | person animal
 fly,flew | voler | 날다 | flyer
