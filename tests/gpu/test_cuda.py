@@ -1,12 +1,17 @@
 """What only a GPU can show: the same results as the CPU, and a resumed run that is bit-identical there too.
 
-    make gpu-check        on a machine with a GPU
+On a machine with a GPU: make gpu-check
 """
 
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
 from pathlib import Path
+
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before the first matrix product of this process
 
 import pytest
 import torch
@@ -14,6 +19,7 @@ import torch
 from jumok import api
 from jumok import recipe as recipes
 from jumok.data.batch import PairBatch
+from jumok.layers.recurrent import Recurrent
 from jumok.models.seq2seq import build
 from jumok.recipe import Seq2SeqSection
 from jumok.search import SearchOptions, generate
@@ -63,19 +69,66 @@ def test_forward_backward_and_search_equal_the_cpu(kind: dict[str, object]) -> N
     torch.testing.assert_close(*outputs, rtol=1e-3, atol=1e-4, msg=lambda m: f"seed {seed}: {m}")
     torch.testing.assert_close(*gradients, rtol=1e-2, atol=1e-4, msg=lambda m: f"seed {seed}: {m}")
     options = SearchOptions(beam=4, nbest=2, max_length=12)
-    found = [generate(model.eval(), batch.source.to(device), options) for model, device in ((on_cpu, "cpu"), (on_gpu, "cuda"))]
+    found = [
+        generate(model.eval(), batch.source.to(device), options)
+        for model, device in ((on_cpu, "cpu"), (on_gpu, "cuda"))
+    ]
     for cpu_row, gpu_row in zip(*found, strict=True):
         assert cpu_row[0].score == pytest.approx(gpu_row[0].score, abs=1e-3), f"seed {seed}"
 
 
-@pytest.mark.parametrize("name", ["lstm", "lstm-luong", "lstm-bahdanau"])
-def test_a_resumed_run_is_bit_identical(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_the_fused_kernel_is_the_equations(cell: str, bidirectional: bool) -> None:
+    seed = int(torch.randint(1 << 30, ()))
+    torch.manual_seed(seed)
+    lengths = torch.randint(1, 13, (7,))
+    x = torch.randn(7, int(lengths.max()), 20, device="cuda")
+    fused = Recurrent(cell, 20, 32, 2, bidirectional).cuda()
+    written = copy.deepcopy(fused)
+    written.written_out = True
+    results = []
+    for layer in (fused, written):
+        outputs, state = layer(x, lengths)
+        weight = torch.linspace(-1, 1, outputs.size(-1), device="cuda")
+        ((outputs * weight).sum() + sum(part.square().sum() for part in state)).backward()
+        gradients = [parameter.grad for parameter in layer.parameters()]
+        results.append([outputs, *state, *gradients])
+    for ours, theirs in zip(*results, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4, msg=lambda m: f"seed {seed}: {m}")
+
+
+def test_exact_says_so_when_it_comes_too_late() -> None:
+    """PyTorch looks at cuBLAS's setting once: who used the GPU before without it must be told so."""
+    program = (
+        "import torch; torch.ones(2, 2, device='cuda') @ torch.ones(2, 2, device='cuda')\n"
+        "from jumok.training.device import prepare\n"
+        "prepare(1, torch.device('cuda'), exact=True)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "CUBLAS_WORKSPACE_CONFIG"}
+    late = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert "BadInput: exact:" in late.stderr.replace("jumok.errors.", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("lstm", []),
+        ("gru", []),
+        ("lstm-luong", []),
+        ("lstm-luong", ["model.input_feeding=true"]),
+        ("lstm-bahdanau", []),
+    ],
+    ids=["lstm", "gru", "luong", "feeding", "bahdanau"],
+)
+def test_a_resumed_run_is_bit_identical(name: str, keys: list[str], tmp_path: Path) -> None:
     def short(updates: int) -> recipes.Recipe:
         return recipes.read(
             name,
             [
-                "device=cuda", "data.train.pairs=2000", "data.valid.pairs=50", "model.width=64", "model.embedding=32",
-                f"training.updates={updates}", "training.checkpoint_every=10", "training.validate_every=15",
+                *keys,
+                "device=cuda", "threads=1", "data.train.pairs=2000", "data.valid.pairs=50", "model.width=64",
+                "model.embedding=32", f"training.updates={updates}", "training.checkpoint_every=10", "training.validate_every=15",
                 "training.log_every=1", "training.schedule=constant", "tokenizer.kind=word",
             ],
         )  # fmt: skip

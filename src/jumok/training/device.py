@@ -15,6 +15,8 @@ def choose_device(name: str) -> torch.device:
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if name not in available:
+        raise BadInput(f'device "{name}": choose auto, cpu, cuda or mps')
     if not available[name]:
         there = ", ".join(kind for kind, is_there in available.items() if is_there)
         raise BadInput(f"device: {name} is not available on this machine (there is: {there}). Use device=auto")
@@ -29,10 +31,27 @@ def prepare(threads: int, device: torch.device, exact: bool) -> int:
         # cuBLAS is only repeatable with a fixed workspace; it reads this at its first call
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.backends.cudnn.benchmark = False
-        torch.use_deterministic_algorithms(exact)
         torch.backends.cuda.matmul.allow_tf32 = True
         torch.backends.cudnn.allow_tf32 = True
+        torch.use_deterministic_algorithms(exact)
+        # it would also fill every new tensor before use: nothing here reads memory that nothing wrote
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        if exact:
+            _check_repeatable(device)
     return count
+
+
+def _check_repeatable(device: torch.device) -> None:
+    """PyTorch asks for cuBLAS's workspace at its first matrix product and never again: try one."""
+    square = torch.ones(2, 2, device=device)
+    try:
+        square @ square
+    except RuntimeError as error:
+        torch.use_deterministic_algorithms(False)
+        raise BadInput(
+            "exact: this process used the GPU before, without CUBLAS_WORKSPACE_CONFIG=:4096:8, and PyTorch cannot make "
+            "it repeatable any more. Start again with that environment variable set, or train with exact=false"
+        ) from error
 
 
 def seed_for(*numbers: int) -> int:
