@@ -127,11 +127,20 @@ def test_a_resumed_run_is_bit_identical(name: str, keys: list[str], tmp_path: Pa
             name,
             [
                 *keys,
-                "device=cuda", "threads=1", "data.train.pairs=2000", "data.valid.pairs=50", "model.width=64",
-                "model.embedding=32", f"training.updates={updates}", "training.checkpoint_every=10", "training.validate_every=15",
-                "training.log_every=1", "training.schedule=constant", "tokenizer.kind=word",
+                "device=cuda",
+                "threads=1",
+                "data.train.pairs=2000",
+                "data.valid.pairs=50",
+                "model.width=64",
+                "model.embedding=32",
+                f"training.updates={updates}",
+                "training.checkpoint_every=10",
+                "training.validate_every=15",
+                "training.log_every=1",
+                "training.schedule=constant",
+                "tokenizer.kind=word",
             ],
-        )  # fmt: skip
+        )
 
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     api.train(short(30), whole, quiet=True, report=False)
