@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from jumok.api import TrainedTranslator
-from jumok.data.readers import read_lines, read_pairs
+from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
-from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links, parse_pharaoh
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links, check_range, read_pharaoh
 from jumok.recipe import Corpus
 from jumok.tasks.metrics import Score, corpus_scores
 
@@ -68,10 +68,11 @@ def evaluate_alignments(
     model: TrainedTranslator, sources: list[str], references: list[str], gold: Path, one_based: bool = False
 ) -> AlignmentScore:
     """Each reference word linked to the source word it attends to most, against the gold links."""
-    links = list(read_lines(gold))
-    if len(links) != len(sources):
-        raise BadInput(f"{gold} has {len(links)} lines, but there are {len(sources)} sentences: they must pair up")
-    truth = [parse_pharaoh(line, one_based, f"{gold}, line {number}") for number, line in enumerate(links, 1)]
+    truth = read_pharaoh(gold, one_based)
+    if len(truth) != len(sources):
+        raise BadInput(f"{gold} has {len(truth)} lines, but there are {len(sources)} sentences: they must pair up")
+    for number, ((sure, possible), source, reference) in enumerate(zip(truth, sources, references, strict=True), 1):
+        check_range(sure | possible, len(source.split()), len(reference.split()), f"{gold}, line {number}")
     pictures = model.attentions(sources, model.target.encode(references))
     predicted = []
     for picture in pictures:

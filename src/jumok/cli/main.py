@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import typer
 from typer.main import get_command
 
 from jumok.cli import attend, data, demo, evaluate, recipes, tokenizer, train, translate
-from jumok.errors import JumokError
+from jumok.errors import BadInput, JumokError
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
 UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -36,8 +38,15 @@ def _version(asked: bool) -> None:
 def options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    plugin: list[Path] = typer.Option(
+        [], "--plugin", help="Run this Python file first: it registers scorers of yours."
+    ),
 ) -> None:
     """주목 · attention: train sequence models on your own files, translate, and see what they look at."""
+    for path in plugin:
+        if not path.is_file():
+            raise BadInput(f"--plugin {path}: there is no such file")
+        runpy.run_path(str(path))
 
 
 app.command("demo")(demo.demo)

@@ -35,6 +35,12 @@ class Attention:
         if self.weights.shape != expected:
             raise ValueError(f"weights are {self.weights.shape}, but the tokens (target, source) ask for {expected}")
 
+    def __str__(self) -> str:
+        """Drawn in characters, as `jumok attend` shows it in a terminal."""
+        from jumok.inspect.terminal import draw
+
+        return draw(self)
+
     def merge(
         self,
         source_words: Sequence[int | None],

@@ -153,7 +153,17 @@ class Loop:
     def _validate(self) -> bool:
         """Measure on the validation set; True when this is the best so far."""
         state, training = self.state, self.training
-        values = self.task.validate()
+        try:
+            values = self.task.validate()
+            problem = None if math.isfinite(values["loss"]) else f"its loss is {values['loss']}"
+        except Failure as error:  # the search meets the same numbers
+            problem = str(error)
+        if problem:
+            raise Failure(
+                f"the validation after update {state.update} is not a number: {problem}. The training has diverged; "
+                f"the checkpoint of update {self.run.pointed('last')} is kept. Start again with a lower "
+                f"training.learning_rate (now {training.learning_rate:g}) or training.clip (now {training.clip:g})."
+            )
         value = -values["loss"] if training.metric == "loss" else values[training.metric]
         is_best = state.note_validation(value, training.plateau_patience, training.plateau_factor)
         self.events("valid", state.update, **values, best=is_best)

@@ -1,0 +1,209 @@
+"""Bad input: what, where, what to do; exit code 2; nothing lost; no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from journey import SMALL, jumok, refused
+from safetensors.torch import load_file
+
+Corpus = tuple[Path, Path, Path]
+
+
+def train(source: object, target: object, run: Path, *more: object) -> subprocess.CompletedProcess[str]:
+    keys = [*SMALL, "training.updates=2"]
+    return jumok("train", "lstm-luong", "--source", source, "--target", target, *keys, "--run", run, *more)
+
+
+def write(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def test_unequal_line_counts(corpus: Corpus, tmp_path: Path) -> None:
+    short = write(tmp_path / "short.fr", b"".join(corpus[1].read_bytes().splitlines(keepends=True)[:-7]))
+    refused(train(corpus[0], short, tmp_path / "run"), "600", "593", "short.fr")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_missing_file(corpus: Corpus, tmp_path: Path) -> None:
+    refused(train(corpus[0], tmp_path / "no.fr", tmp_path / "run"), "no.fr")
+    refused(train(corpus[0], tmp_path, tmp_path / "run"), str(tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n  \n\n"], ids=["empty", "only blank lines"])
+def test_files_without_text(content: bytes, tmp_path: Path) -> None:
+    file = write(tmp_path / "nothing.en", content)
+    refused(train(file, file, tmp_path / "run"), "nothing.en")
+
+
+def test_invalid_utf8_on_standard_input_names_the_line(trained: Path) -> None:
+    result = jumok("translate", "--run", trained, input=b"I am a student.\ncaf\xe9\n")
+    refused(result, "line 2", "UTF-8")
+    assert result.stdout.count("\n") == 1, "the line before it is translated"
+
+
+def test_invalid_utf8_names_file_and_line(corpus: Corpus, tmp_path: Path) -> None:
+    lines = corpus[1].read_bytes().splitlines(keepends=True)
+    lines[41] = b"caf\xe9\n"
+    refused(
+        train(corpus[0], write(tmp_path / "latin.fr", b"".join(lines)), tmp_path / "run"), "latin.fr", "42", "UTF-8"
+    )
+
+
+def test_a_line_of_a_megabyte_is_left_out_and_named(corpus: Corpus, tmp_path: Path) -> None:
+    monstrous = b"word " * 200_000 + b"\n"
+    source = write(tmp_path / "a.en", corpus[0].read_bytes() + monstrous)
+    target = write(tmp_path / "a.fr", corpus[1].read_bytes() + monstrous)
+    result = train(source, target, tmp_path / "run")
+    assert result.returncode == 0, result.stderr
+    assert "1 pair is left out" in result.stderr
+    assert "601" in result.stderr
+
+
+def test_wrong_keys_and_types(corpus: Corpus, tmp_path: Path) -> None:
+    refused(train(corpus[0], corpus[1], tmp_path / "run", "model.widht=3"), "model.widht", '"width"')
+    refused(train(corpus[0], corpus[1], tmp_path / "run", "model.width=wide"), "model.width", "wide")
+    refused(train(corpus[0], corpus[1], tmp_path / "run", "model.scorer=generall"), "general")
+    refused(train(corpus[0], corpus[1], tmp_path / "run", "device=cuda"), "cuda") if not _has_gpu() else None
+    refused(jumok("train", "lstm-luong", "--source", corpus[0], "--run", tmp_path / "run"), "target")
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    refused(jumok("translate", "--run", tmp_path), "not a run folder")
+    refused(jumok("translate", "--run", tmp_path / "none"), "no run folder")
+    refused(jumok("train", "--resume", "--run", tmp_path), "not a run folder")
+    (tmp_path / "recipe.yaml").write_text("format: 99\n")
+    refused(jumok("translate", "--run", tmp_path), "format")
+
+
+def test_an_existing_run_is_never_overwritten(trained: Path, corpus: Corpus) -> None:
+    refused(train(corpus[0], corpus[1], trained), "--resume")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(trained: Path, tmp_path: Path, damage: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    steps = sorted((run / "checkpoints").iterdir(), key=lambda path: int(path.name.split("-")[1]))
+    weights = steps[-1] / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    if damage == "truncated":
+        weights.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        content[-5] ^= 0xFF
+        weights.write_bytes(content)
+    else:
+        weights.unlink()
+    (run / "best.json").write_text((run / "last.json").read_text())
+    result = jumok("translate", "--run", run, input="I am a student.\n")
+    assert result.returncode == 0, result.stderr
+    assert steps[-1].name in result.stderr
+    assert "falling back" in result.stderr
+    resumed = jumok("train", "--resume", "--run", run)
+    assert resumed.returncode == 0, resumed.stderr
+    # the damaged one was made again, and is the same as before the damage
+    assert weights.read_bytes() == (trained / weights.relative_to(run)).read_bytes()
+
+
+def test_when_every_checkpoint_is_damaged_it_says_so(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    for file in run.glob("checkpoints/*/model.safetensors"):
+        file.write_bytes(b"nonsense")
+    refused(jumok("translate", "--run", run, input="a\n"), "intact", code=1)
+
+
+def test_changed_training_data_is_noticed_on_resume(corpus: Corpus, tmp_path: Path) -> None:
+    source, target = (shutil.copy(file, tmp_path) for file in corpus[:2])
+    run = tmp_path / "run"
+    assert train(source, target, run).returncode == 0
+    Path(target).write_text(Path(target).read_text().replace("étudiant", "élève"))
+    refused(jumok("train", "--resume", "--run", run), "data has changed")
+
+
+def test_a_sentence_over_the_limit(trained: Path) -> None:
+    long = "the student " * 300
+    text = f"I am a student.\n{long}\nI am a student.\n"
+    result = jumok("translate", "--run", trained, input=text)
+    refused(result, "sentence 2", "256", "--too-long")
+    assert result.stdout.count("\n") == 1, "what came before it is not lost"
+    skipped = jumok("translate", "--run", trained, "--too-long", "skip", input=text)
+    assert skipped.stdout.split("\n")[1] == ""
+    cut = jumok("translate", "--run", trained, "--too-long", "truncate", input=text)
+    assert cut.returncode == 0
+    assert cut.stdout.count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--beam", 0],
+        ["--nbest", 3, "--beam", 2],
+        ["--too-long", "perhaps"],
+        ["--device", "tpu"],
+        ["--input", "/no/file"],
+    ],
+)
+def test_impossible_options(trained: Path, options: list[object]) -> None:
+    refused(jumok("translate", "--run", trained, *options, input="a\n"))
+
+
+def test_gold_alignments_that_do_not_fit(trained: Path, corpus: Corpus, tmp_path: Path) -> None:
+    gold = write(tmp_path / "gold", b"0-0\n")
+    files = ["--source", corpus[0], "--reference", corpus[1], "--alignments"]
+    refused(jumok("evaluate", "--run", trained, *files, gold), "gold", "600")
+    broken = write(tmp_path / "broken", b"0-0\nzero-one\n" + b"0-0\n" * 598)
+    refused(jumok("evaluate", "--run", trained, *files, broken), "broken", "2")
+    outside = write(tmp_path / "outside", b"0-0\n" * 599 + b"0-99\n")
+    refused(jumok("evaluate", "--run", trained, *files, outside), "600", "99")
+
+
+def test_a_nan_loss_stops_names_the_batch_and_keeps_the_last_good_state(corpus: Corpus, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    keys = ["training.learning_rate=1e38", "training.clip=0", "training.warmup=10", "training.updates=40"]
+    result = train(corpus[0], corpus[1], run, *keys)
+    refused(result, "not a number", "train.en lines", "training.learning_rate", "is saved", code=1)
+    step = json.loads((run / "last.json").read_text())["step"]
+    assert f"update {step + 1} is not a number" in result.stderr
+    weights = load_file(run / "checkpoints" / f"step-{step}" / "model.safetensors")
+    assert all(tensor.isfinite().all() for tensor in weights.values())
+
+
+def test_a_validation_that_is_not_a_number_stops_too(corpus: Corpus, tmp_path: Path) -> None:
+    keys = ["training.learning_rate=1e30", "training.clip=0", "training.warmup=0", "training.checkpoint_every=1"]
+    result = train(corpus[0], corpus[1], tmp_path / "run", *keys)
+    refused(result, "validation after update 2", "training.learning_rate", code=1)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs root on Linux to mount a small disk")
+def test_a_full_disk_keeps_the_old_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
+    """A real disk of 3 MB: the first checkpoints fit, a later one does not."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=True)
+    try:
+        run = disk / "run"
+        keys = ["training.updates=30", "training.checkpoint_every=5", "training.keep=30"]
+        refused(train(corpus[0], corpus[1], run, *keys), "no space left", "--resume", "intact", code=1)
+        assert not list((run / "checkpoints").glob(".writing-*"))
+        for checkpoint in sorted((run / "checkpoints").iterdir())[1:]:
+            shutil.rmtree(checkpoint)  # the user frees some space
+        saved = tmp_path / "saved"
+        shutil.copytree(run, saved)
+        assert jumok("translate", "--run", saved, input="I am a student.\n").returncode == 0
+        assert jumok("train", "--resume", "--run", saved).returncode == 0
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
