@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from jumok.data.grammar import Pair, hangul, korean_words, pairs
-from jumok.data.grammar.lexicon import nouns
+from jumok.data.grammar.lexicon import adjective_named, nouns
 
 
 @cache
@@ -65,7 +65,8 @@ def test_said_in_korean(english: str, has: str, lacks: str) -> None:
 
 def test_who_is_addressed_is_honoured() -> None:
     for source, target in found(r"^(Sir|Madam), (did |do |will |can |are |were )?you [^,]*$"):
-        assert re.search(r"[시십셨실셔신]|계[십셨실]", target.split(maxsplit=2)[2]), (source, target)
+        predicate = " ".join(target.split()[-3:])  # 세실 수 없습니다
+        assert re.search(r"[가-힣](시지|시고|시면|시는|십니|셨습|셨을|실 |셔야|으십)", predicate), (source, target)
 
 
 def test_who_is_not_addressed_is_not_honoured() -> None:
@@ -147,3 +148,25 @@ def test_one_own_before_an_adjective_is_jasin() -> None:
     ):  # 자기 때문에: because he sleeps
         assert any(word.startswith(noun) for noun in owned), word
     assert min(texts.count(" 자신의 "), texts.count(" 우리의 ")) > 20
+
+
+def test_two_new_subjects_are_new_together() -> None:
+    for source, target in found(r"^(A|An) \w+ and (a|an) \w+ (?!is |are |was |were |will be )[^,?]*\.$"):
+        assert re.match(r"[^ ]+ ?[^ ]*[와과] ([^ ]+ ){0,2}[^ ]+[이가] ", target), (source, target)
+        assert not re.match(r"[^ ]+ ?[^ ]*[와과] ([^ ]+ ){0,2}[^ ]+[은는] ", target) or " that " in source, target
+
+
+def test_a_subject_is_said_again_behind_the_one_of_a_reason() -> None:
+    again = r"^(He|She|They|I|We|You) (?!\w+ that)[^,]*, (and|but) (he|she|they|I|we|you) [^,]*, because (\w+) [^,]*$"
+    seen = 0
+    for pair in sample():
+        match = re.match(again, pair.source)
+        if match and match[1].lower() == match[3].lower() != match[4].lower():
+            assert re.search(r"[고만], (.* )?(그|그녀|그들|저|우리|당신)[은는] ", pair.target), pair
+            seen += 1
+    assert seen > 10
+
+
+@pytest.mark.parametrize(("name", "stem"), [("rare", "희귀하"), ("hard", "딱딱하")])
+def test_words_of_turtles_and_beds(name: str, stem: str) -> None:
+    assert adjective_named[name].korean.stem == stem
