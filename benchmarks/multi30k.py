@@ -27,8 +27,22 @@ RUNS: dict[str, list[str]] = {
     "lstm-wide": ["lstm", "model.layers=2", "model.width=1024", "model.dropout=0.5", "tokenizer.vocabulary=5000"],
     "gru": ["gru", "model.layers=1", "model.width=1024", "model.dropout=0.5", "tokenizer.vocabulary=5000"],
     "luong": ["lstm-luong", "model.layers=2", "model.width=512", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
-    "luong-8k": ["lstm-luong", "model.layers=1", "model.width=512", "model.dropout=0.5", "tokenizer.vocabulary=8000", "tokenizer.joint=true"],
-    "luong-feeding": ["lstm-luong", "model.layers=1", "model.width=512", "model.input_feeding=true", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
+    "luong-8k": [
+        "lstm-luong",
+        "model.layers=1",
+        "model.width=512",
+        "model.dropout=0.5",
+        "tokenizer.vocabulary=8000",
+        "tokenizer.joint=true",
+    ],
+    "luong-feeding": [
+        "lstm-luong",
+        "model.layers=1",
+        "model.width=512",
+        "model.input_feeding=true",
+        "model.dropout=0.4",
+        "tokenizer.vocabulary=5000",
+    ],
     "bahdanau": ["lstm-bahdanau", "model.width=512", "model.dropout=0.4", "tokenizer.vocabulary=5000"],
 }
 
@@ -81,7 +95,9 @@ def main() -> None:
             scores += [f"lower-cased, tokenised {s['score']:.2f}" for s in result.get("tutorial", [])]  # type: ignore[attr-defined]
             print(f"{name:14} {split:18} {'   '.join(scores) or result}", flush=True)
         if options.out:
-            options.out.write_text(json.dumps({"minutes": options.minutes, "common": COMMON, "runs": RUNS, "scores": table}, indent=1))
+            options.out.write_text(
+                json.dumps({"minutes": options.minutes, "common": COMMON, "runs": RUNS, "scores": table}, indent=1)
+            )
 
 
 if __name__ == "__main__":

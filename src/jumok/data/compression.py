@@ -56,10 +56,18 @@ def byte_lines(path: str | Path) -> Iterator[bytes]:
         raise Failure(f"{path}: could not be read on after line {lines}: {error.strerror or error}") from None
 
 
+def _standard_input() -> io.BufferedReader:
+    """A reader of our own: a thread that waits in `sys.stdin` would keep the interpreter from ending."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # a test or a notebook has put something else in its place
+        return cast(io.BufferedReader, sys.stdin.buffer)
+
+
 def open_bytes(path: str | Path) -> IO[bytes]:
     """The file's content as bytes, decompressed."""
     if str(path) == STANDARD_INPUT:
-        raw = cast(io.BufferedReader, sys.stdin.buffer)
+        raw = _standard_input()
         return _decompressed(raw, _kind(raw), owned=False)
     raw = open_file(path)
     try:
