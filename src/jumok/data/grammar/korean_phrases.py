@@ -88,7 +88,7 @@ class KoreanPhrases:
         elif determiner == tree.GENITIVE:
             assert phrase.genitive is not None
             self.say_phrase(out, phrase.genitive, "의")
-            mark_possible(out, bit << tree.LINK)
+            mark_possible(out, bit << tree.OWNER)
         elif determiner in (tree.THIS, tree.EVERY, tree.MANY):
             word = "이" if determiner == tree.THIS else "모든" if determiner == tree.EVERY else "많은"
             out.append((word, bit << tree.DETERMINER, 0, 0))
