@@ -36,22 +36,7 @@ def prepare(threads: int, device: torch.device, exact: bool) -> int:
         torch.use_deterministic_algorithms(exact)
         # it would also fill every new tensor before use: nothing here reads memory that nothing wrote
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        if exact:
-            _check_repeatable(device)
     return count
-
-
-def _check_repeatable(device: torch.device) -> None:
-    """PyTorch asks for cuBLAS's workspace at its first matrix product and never again: try one."""
-    square = torch.ones(2, 2, device=device)
-    try:
-        square @ square
-    except RuntimeError as error:
-        torch.use_deterministic_algorithms(False)
-        raise BadInput(
-            "exact: this process used the GPU before, without CUBLAS_WORKSPACE_CONFIG=:4096:8, and PyTorch cannot make "
-            "it repeatable any more. Start again with that environment variable set, or train with exact=false"
-        ) from error
 
 
 def seed_for(*numbers: int) -> int:
