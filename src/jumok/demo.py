@@ -43,7 +43,7 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
     screen.print(f"\n[bold]Scores on {len(pairs)} held-out sentences")
     for score in scores:
         screen.print(escape(str(score)))
-    screen.print(escape(str(_alignment(model, pairs))))
+    screen.print(escape(str(attention_error(model, pairs))))
 
     screen.print(f"\n[bold]{SHOWN} translations beside their references")
     shown = [Translated(*row) for row in zip(sources[:SHOWN], outputs, references, strict=False)]
@@ -84,7 +84,8 @@ def _make_room(run: Path) -> None:
         raise BadInput(f"{run} exists and is not a run: choose another place with --run")
 
 
-def _alignment(model: api.TrainedTranslator, pairs: list[grammar.Pair]) -> AlignmentScore:
+def attention_error(model: api.TrainedTranslator, pairs: list[grammar.Pair]) -> AlignmentScore:
+    """How often a word's strongest attention is not where the grammar says the word comes from."""
     references = model.target.encode([pair.target for pair in pairs])
     pictures = model.attentions([pair.source for pair in pairs], references)
     words = [picture.part(len(picture.target) - 1, len(picture.source) - 1) for picture in pictures]

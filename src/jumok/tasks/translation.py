@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -137,30 +137,19 @@ def train_tokenizers(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
         raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
     say(f"training the tokenizer{'' if section.joint else 's'} ({section.kind}, at most {section.vocabulary} tokens)")
 
-    def fit(lines: Iterable[str]) -> Tokenizer:
+    def fit(*sides: int) -> Tokenizer:
+        lines = (pair[side] for pair in _sample(recipe) for side in sides)
         return train_tokenizer(lines, section.kind, section.vocabulary, section.lowercase)
 
     if section.joint:
-        joint = fit(chain.from_iterable(_sample(recipe)))
+        joint = fit(0, 1)
         return joint, joint
-    source = loaded[0] or fit(pair[0] for pair in _sample(recipe))
-    target = loaded[1] or fit(pair[1] for pair in _sample(recipe))
-    return source, target
+    return loaded[0] or fit(0), loaded[1] or fit(1)
 
 
-def _sample(recipe: Recipe) -> Iterable[tuple[str, str]]:
-    """At most `tokenizer.sample` evenly spaced pairs of all corpora, without knowing how many there are.
-
-    Keeps every k-th pair and doubles k whenever the sample is full: flat memory, the same pairs each time.
-    """
-    kept: list[tuple[str, str]] = []
-    stride, number = 1, 0
+def _sample(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    """At most `tokenizer.sample` evenly spaced pairs of all corpora, streamed: a first pass only counts."""
+    total = sum(corpus.pairs if corpus.grammar else sum(1 for _ in read_pairs(corpus)) for corpus in recipe.data.train)
+    stride = -(-total // recipe.tokenizer.sample)
     for corpus in recipe.data.train:
-        for pair in read_pairs(corpus, corpus.split or "train"):
-            if number % stride == 0:
-                kept.append(pair)
-                if len(kept) > recipe.tokenizer.sample:
-                    kept = kept[::2]
-                    stride *= 2
-            number += 1
-    return kept
+        yield from islice(read_pairs(corpus, corpus.split or "train"), 0, None, stride)

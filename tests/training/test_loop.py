@@ -1,0 +1,188 @@
+"""The loop on a task small enough to check by hand: a line through points."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from jumok import recipe as recipes
+from jumok.errors import Failure
+from jumok.recipe import Recipe
+from jumok.tasks.objective import Loss, Objective
+from jumok.training import checkpoint
+from jumok.training.events import Events, MetricsFile
+from jumok.training.loop import Loop
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+
+@dataclass(frozen=True)
+class Points:
+    x: Tensor
+    y: Tensor
+
+    @property
+    def tokens(self) -> int:
+        return len(self.x)
+
+    def to(self, device: Any) -> Points:
+        return self
+
+
+class Line(Objective):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.model = nn.Linear(4, 1)
+        self.noise = nn.Dropout(0.5)
+
+    def forward(self, points: Points) -> Loss:
+        error = self.model(self.noise(points.x)).squeeze(1) - points.y
+        return Loss(error.square().sum(), len(points.x), {"absolute": error.abs().sum()})
+
+
+class LineTask:
+    """Batch k of update u is a pure function of (u, k); validation values come from a list."""
+
+    def __init__(self, sizes: tuple[int, ...] = (5,), validations: list[float] | None = None, poison: int = -1) -> None:
+        self.objective = Line()
+        self.sizes, self.poison = sizes, poison
+        self.validations = iter(validations or [])
+        self.last = 1.0
+
+    def batches(self, update: int) -> list[Points]:
+        generator = torch.Generator().manual_seed(update)
+        x = torch.randn(sum(self.sizes), 4, generator=generator)
+        y = x @ torch.tensor([1.0, -2.0, 3.0, 0.5])
+        if update == self.poison:
+            y[0] = math.nan
+        parts = zip(x.split(list(self.sizes)), y.split(list(self.sizes)), strict=True)
+        return [Points(*part) for part in parts]
+
+    def validate(self) -> dict[str, float]:
+        self.last = next(self.validations, self.last * 0.9)
+        return {"loss": self.last}
+
+    def name_batch(self, batch: Points) -> str:
+        return f"{len(batch.x)} points"
+
+
+def make(path: Path, task: LineTask, *keys: str, state: TrainState | None = None) -> Loop:
+    base = ["training.warmup=0", "training.learning_rate=0.05", "training.schedule=constant", "training.log_every=1"]
+    recipe: Recipe = recipes.read("lstm", [*base, *keys])
+    run = RunFolder(path) if (path / "recipe.yaml").exists() else RunFolder.create(path, recipe)
+    state = state or TrainState(total=recipe.training.updates)
+    events = Events([MetricsFile(run.metrics, state.metrics_bytes)])
+    return Loop(task, recipe, run, torch.device("cpu"), state, events)
+
+
+def told(path: Path, event: str) -> list[dict[str, Any]]:
+    lines = (path / "metrics.jsonl").read_text().splitlines()
+    return [values for values in map(json.loads, lines) if values["event"] == event]
+
+
+def test_uneven_micro_batches_give_the_gradient_of_one_batch(tmp_path: Path) -> None:
+    whole, parts = LineTask((9,)), LineTask((2, 6, 1))
+    for task in (whole, parts):
+        task.objective.noise = nn.Dropout(0.0)
+    for name, task in (("whole", whole), ("parts", parts)):
+        make(tmp_path / name, task, "training.updates=5").go()
+    torch.testing.assert_close(whole.objective.model.weight, parts.objective.model.weight, rtol=1e-5, atol=1e-6)
+
+
+def test_it_learns_and_logs_means(tmp_path: Path) -> None:
+    task = LineTask((20,))
+    task.objective.noise = nn.Dropout(0.0)
+    make(tmp_path, task, "training.updates=300", "training.learning_rate=0.1").go()
+    first, last = told(tmp_path, "train")[0], told(tmp_path, "train")[-1]
+    assert last["loss"] < 0.01 * first["loss"]
+    assert last["step"] == 300
+    assert first["learning_rate"] == 0.1
+    assert {"absolute", "gradient_norm", "tokens_per_second"} <= first.keys()
+
+
+def test_clipping_bounds_the_gradient(tmp_path: Path) -> None:
+    loop = make(tmp_path, LineTask(), "training.clip=0.001")
+    norm = loop._update()["gradient_norm"]
+    seen = math.sqrt(sum(float(p.grad.square().sum()) for p in loop.objective.parameters() if p.grad is not None))
+    assert norm > 0.001
+    assert seen == pytest.approx(0.001, rel=1e-3)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 12, 19])
+def test_stopped_anywhere_and_resumed_it_is_the_same_run(tmp_path: Path, stop: int) -> None:
+    """Dropout on, validations and logs at odd places: weights and everything in metrics.jsonl agree."""
+    keys = ["training.updates=20", "training.log_every=3", "training.validate_every=6", "training.checkpoint_every=1"]
+    values = [0.9, 0.95, 0.5, 0.7]
+    whole = LineTask((3, 4), list(values))
+    make(tmp_path / "whole", whole, *keys).go()
+
+    class Stop(Exception):
+        pass
+
+    class Stopping(LineTask):
+        def batches(self, update: int) -> list[Points]:
+            if update == stop:
+                raise Stop
+            return super().batches(update)
+
+    with pytest.raises(Stop):
+        make(tmp_path / "stopped", Stopping((3, 4), list(values)), *keys).go()
+    resumed = LineTask((3, 4), values[stop // 6 :])
+    found = checkpoint.newest_good(RunFolder(tmp_path / "stopped"), print)
+    assert found is not None
+    state = TrainState.from_json(json.loads((found / "state.json").read_text()))
+    assert state.update == stop
+    loop = make(tmp_path / "stopped", resumed, *keys, state=state)
+    checkpoint.load(found, loop.objective.model, loop.optimizer)
+    loop.go()
+    assert torch.equal(whole.objective.model.weight, resumed.objective.model.weight)
+
+    def without_clock(path: Path) -> list[dict[str, Any]]:
+        lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+        return [{k: v for k, v in line.items() if k != "tokens_per_second"} for line in lines]
+
+    assert without_clock(tmp_path / "whole") == without_clock(tmp_path / "stopped")
+
+
+def test_a_poisoned_update_is_not_taken(tmp_path: Path) -> None:
+    task = LineTask(poison=4)
+    loop = make(tmp_path, task, "training.updates=10", "training.checkpoint_every=100")
+    with pytest.raises(Failure, match=r"update 5 is not a number .* on 5 points") as caught:
+        loop.go()
+    assert "training.learning_rate" in str(caught.value)
+    assert torch.isfinite(task.objective.model.weight).all()
+    fresh = make(tmp_path, LineTask(poison=4))
+    state = checkpoint.load(tmp_path / "checkpoints" / "step-4", fresh.objective.model)
+    assert state.update == 4
+    assert torch.equal(fresh.objective.model.weight, task.objective.model.weight)
+
+
+def test_early_stopping_and_the_best_checkpoint(tmp_path: Path) -> None:
+    task = LineTask(validations=[0.9, 0.5, 0.6, 0.7, 0.8, 0.4])
+    keys = ["training.updates=100", "training.validate_every=2", "training.patience=3", "training.keep=1"]
+    state = make(tmp_path, task, *keys).go()
+    assert state.stopped == "no progress in 3 validations"
+    assert state.update == 10
+    run = RunFolder(tmp_path)
+    assert (run.pointed("best"), run.pointed("last")) == (4, 10)
+    assert {path.name for path in run.checkpoints.iterdir()} == {"step-4", "step-10"}
+
+
+def test_a_plateau_cuts_the_rate(tmp_path: Path) -> None:
+    task = LineTask(validations=[0.5, 0.6, 0.6, 0.6, 0.6, 0.6])
+    keys = [
+        "training.schedule=plateau",
+        "training.plateau_patience=1",
+        "training.validate_every=1",
+        "training.updates=6",
+    ]
+    make(tmp_path, task, *keys).go()
+    assert [event["learning_rate"] for event in told(tmp_path, "train")] == [0.05, 0.05, 0.05, 0.025, 0.025, 0.0125]
