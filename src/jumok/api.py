@@ -132,8 +132,8 @@ def train(
         _save_tokenizers(folder, tokenizers)
     state = TrainState(total=None if minutes else recipe.training.updates, minutes=minutes, threads=threads)
     state.data = [store.key for store in task.stores]
-    found = checkpoint.newest_good(folder, say) if resume else None
-    with Events([]) as events:
+    with folder.locked(), Events([]) as events:
+        found = checkpoint.newest_good(folder, say) if resume else None
         loop = Loop(task, recipe, folder, device, state, events)
         if found is not None:
             loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), state, say)

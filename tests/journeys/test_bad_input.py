@@ -13,6 +13,8 @@ import pytest
 from journey import SMALL, jumok, refused
 from safetensors.torch import load_file
 
+from jumok.training.run import RunFolder
+
 Corpus = tuple[Path, Path, Path]
 
 
@@ -91,6 +93,14 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
 
 def test_an_existing_run_is_never_overwritten(trained: Path, corpus: Corpus) -> None:
     refused(train(corpus[0], corpus[1], trained), "--resume")
+
+
+def test_two_processes_never_train_in_one_folder(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    with RunFolder(run).locked():
+        refused(jumok("train", "--resume", "--run", run), "another process")
+    assert jumok("train", "--resume", "--run", run).returncode == 0
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "missing"])

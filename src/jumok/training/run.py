@@ -11,11 +11,14 @@ report.html        for people
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock, Timeout
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
@@ -85,6 +88,17 @@ class RunFolder:
         if raw.get("format") != recipes.FORMAT:
             raise BadInput(f"{origin}: format {raw.get('format')!r} is not one this version reads ({recipes.FORMAT})")
         return recipes.check(raw, origin)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One process at a time may train here. The system frees the lock when its holder dies, however it dies."""
+        try:
+            with FileLock(self.path / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise BadInput(
+                f"another process is training in {self.path}: wait for it, or choose another --run"
+            ) from None
 
     def point(self, name: str, step: int, **details: Any) -> None:
         """Let `last` or `best` name a checkpoint."""
