@@ -32,11 +32,9 @@ RUNS: dict[str, list[str]] = {
     # without attention: the final state is all the decoder gets
     "rnn": ["rnn", "model.layers=1", "model.dropout=0.3", "training.learning_rate=0.0005", "training.updates=4000"],
     "gru": ["gru", "model.layers=1", "training.learning_rate=0.001", "training.updates=4500"],
-    "lstm": ["lstm", "model.layers=1", "training.learning_rate=0.002", "training.updates=4500"],
     "lstm-two": ["lstm", "model.layers=2", "training.learning_rate=0.001", "training.updates=4500"],
     # with attention
     "bahdanau": ["lstm-bahdanau", "model.layers=1", "training.learning_rate=0.001", "training.updates=3600"],
-    "luong": ["lstm-luong", "model.layers=2", "training.learning_rate=0.001", "training.updates=4500"],
     "luong-separate": [
         "lstm-luong", "model.layers=2", "tokenizer.joint=false", "tokenizer.vocabulary=5000",
         "training.learning_rate=0.001", "training.updates=4500",
