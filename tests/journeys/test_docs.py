@@ -143,7 +143,7 @@ class Reader:
                 self.python = subprocess.Popen(
                     [sys.executable, "-c", PYTHON],
                     cwd=self.folder,
-                    env={**self.environment, "PYTHONPATH": ""},
+                    env=self.environment,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
