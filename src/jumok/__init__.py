@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jumok.api import TrainedTranslator, load, train
+    from jumok.errors import BadInput, JumokError
     from jumok.inspect.record import record
     from jumok.recipe import Recipe, read
 
-__all__ = ["Recipe", "TrainedTranslator", "__version__", "load", "read", "record", "train"]
+__all__ = [
+    "BadInput", "JumokError", "Recipe", "TrainedTranslator", "__version__", "load", "read", "record", "train",
+]  # fmt: skip
 
 try:
     __version__ = metadata.version("jumok")
@@ -28,9 +31,15 @@ _HOMES = {
     "train": "jumok.api",
     "TrainedTranslator": "jumok.api",
     "record": "jumok.inspect.record",
+    "BadInput": "jumok.errors",
+    "JumokError": "jumok.errors",
     "Recipe": "jumok.recipe",
     "read": "jumok.recipe",
 }
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -10,12 +11,22 @@ def main() -> None:
     """Run a command; turn its errors into one message and an exit code."""
     from jumok.cli.main import run
 
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by the caller: what is said goes nowhere
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            # the text is Korean, French, boxes: UTF-8 whatever the terminal claims
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    code = run(sys.argv[1:])
     try:
-        code = run(sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
+    except OSError as error:
+        print(f"jumok: the output could not be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     sys.exit(code)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import load_file
 
+from jumok import recipe as recipes
 from jumok.errors import BadInput, Failure
+from jumok.files import disk_errors_named, remove_folder
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
 from jumok.inspect.run_report import write_run_report
@@ -20,7 +25,7 @@ from jumok.tasks.translation import TranslationTask, train_tokenizers
 from jumok.tasks.translator import Translator
 from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
-from jumok.training.device import choose_device, prepare
+from jumok.training.device import choose_device, repeatable
 from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder
@@ -64,7 +69,7 @@ def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn
     run = RunFolder.open(packaged_run() if folder is None else Path(folder))
     recipe = run.recipe()
     where = choose_device(device)
-    source, target = _load_tokenizers(run)
+    source, target = _load_tokenizers(run, recipe)
     model = build(recipe.model, source.size, target.size)
     found = checkpoint.newest_good(run, say, prefer="best")
     if found is None:
@@ -85,74 +90,100 @@ def packaged_run() -> Path:
     return path
 
 
-def _load_tokenizers(run: RunFolder) -> tuple[Tokenizer, Tokenizer]:
+def _load_tokenizers(run: RunFolder, recipe: Recipe) -> tuple[Tokenizer, Tokenizer]:
     source = Tokenizer.load(run.tokenizer / "source")
-    target_folder = run.tokenizer / "target"
-    return source, Tokenizer.load(target_folder) if target_folder.is_dir() else source
+    return source, source if recipe.tokenizer.joint else Tokenizer.load(run.tokenizer / "target")
 
 
 def _save_tokenizers(run: RunFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    source, target = tokenizers
-    source.save(run.tokenizer / "source")
-    if target is not source:
-        target.save(run.tokenizer / "target")
+    """Both or none: a run killed in between must not be taken for one with a single vocabulary."""
+    temporary = run.path / f".tokenizer-{os.getpid()}"
+    for name, tokenizer in zip(("source", "target"), dict.fromkeys(tokenizers), strict=False):
+        tokenizer.save(temporary / name)
+    remove_folder(run.tokenizer)
+    temporary.rename(run.tokenizer)
 
 
 def train(
-    recipe: Recipe | None,
+    recipe: Recipe | str | None,
     run: str | Path,
+    overrides: Sequence[str] = (),
     *,
     resume: bool = False,
     minutes: float | None = None,
     sinks: Sequence[Sink] = (),
     quiet: bool = False,
     report: bool = True,
-) -> Path:
-    """Train a recipe into a run folder, or go on with one; end with its report. Returns the folder."""
-    if minutes is not None and minutes <= 0:
+) -> TrainedTranslator:
+    """Train a recipe (or its name, with `key=value` overrides) into a run folder, or go on with one; then load it."""
+    if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
     path = Path(run)
     say: Say = (lambda message: None) if quiet else warn
+    if isinstance(recipe, str):
+        recipe = recipes.read(recipe, overrides)
     if resume:
         recipe = _recipe_to_resume(RunFolder.open(path), recipe)
     elif recipe is None:
         raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
-    elif (path / "recipe.yaml").exists():
-        raise BadInput(f"{path} holds a run already. Continue it with --resume, or choose another folder with --run.")
     else:
+        RunFolder.check_free(path)
         recipe = _with_absolute_paths(recipe)
     device = choose_device(recipe.device)
-    threads = prepare(recipe.threads, device, recipe.exact)
-    has_tokenizers = resume and (path / "tokenizer" / "source").is_dir()
-    tokenizers = _load_tokenizers(RunFolder(path)) if has_tokenizers else train_tokenizers(recipe, say)
-    task = TranslationTask(recipe, tokenizers, device, say)
-    # Only now, when the data has been read and found good, does the run come into being
-    folder = RunFolder.open(path) if resume else RunFolder.create(path, recipe)
-    if not has_tokenizers:
-        _save_tokenizers(folder, tokenizers)
-    state = TrainState(total=None if minutes else recipe.training.updates, minutes=minutes, threads=threads)
-    state.data = [store.key for store in task.stores]
-    with folder.locked(), Events([]) as events:
+    with repeatable(recipe.threads, device, recipe.exact) as threads:
+        has_tokenizers = resume and (path / "tokenizer").is_dir()
+        tokenizers = _load_tokenizers(RunFolder(path), recipe) if has_tokenizers else train_tokenizers(recipe, say)
+        task = TranslationTask(recipe, tokenizers, device, say)
+        total = None if minutes else recipe.training.updates
+        fresh = TrainState(total=total, minutes=minutes, threads=threads, data=task.data_keys, device=device.type)
+        # Only now, when the data has been read and found good, does the run come into being
+        folder = RunFolder(path)
+        with folder.locked():
+            if not resume:
+                RunFolder.create(path, recipe)
+            if not has_tokenizers:
+                with disk_errors_named("saving the tokenizers", path, "Free some space and start again."):
+                    _save_tokenizers(folder, tokenizers)
+            _run(task, recipe, folder, fresh, device, resume, sinks, say, quiet)
+            model = load(path, device.type, say)
+            if report and not folder.report.exists():
+                write_run_report(model, recipe, folder, *task.shown)
+    return model
+
+
+def _run(
+    task: TranslationTask,
+    recipe: Recipe,
+    folder: RunFolder,
+    fresh: TrainState,
+    device: torch.device,
+    resume: bool,
+    sinks: Sequence[Sink],
+    say: Say,
+    quiet: bool,
+) -> None:
+    """The training itself, from the newest good checkpoint or from the start."""
+    with Events([]) as events:
+        loop = Loop(task, recipe, folder, device, fresh, events)
         found = checkpoint.newest_good(folder, say) if resume else None
-        loop = Loop(task, recipe, folder, device, state, events)
         if found is not None:
-            loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), state, say)
+            loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), fresh, say)
+            checkpoint.point_to_best(folder, loop.state)
         checkpoint.discard_unfinished(folder)
-        events.sinks.append(MetricsFile(folder.metrics, loop.state.metrics_bytes))
-        if recipe.training.tensorboard:
-            events.sinks.append(TensorBoard(folder.path / "tensorboard"))
         if loop.state.stopped:
             say(f"this run is complete: {loop.state.stopped}")
-            return path
+            return
+        events.sinks.append(MetricsFile(folder.metrics, loop.state.metrics_bytes))
+        if recipe.training.tensorboard:
+            events.sinks.append(TensorBoard(folder.path / "tensorboard", loop.state.update))
         if not quiet:
             parameters = sum(p.numel() for p in loop.objective.parameters())
-            say(f"{parameters:,} parameters on {device} ({threads} thread{'s' * (threads > 1)}), {_sizes(task)}")
+            threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"
+            say(f"{parameters:,} parameters on {device} ({threads}), {_sizes(task)}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
         events.sinks.extend(sinks)
+        folder.report.unlink(missing_ok=True)  # an older one would speak of an earlier state
         loop.go()
-    if report:
-        write_run_report(load(path, device.type, say), recipe, folder, *task.shown)
-    return path
 
 
 def _sizes(task: TranslationTask) -> str:
@@ -188,9 +219,12 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def _restored(saved: TrainState, fresh: TrainState, say: Say) -> TrainState:
+    if saved.device != fresh.device:
+        say(f"note: this run used {saved.device} and goes on with {fresh.device}: results will differ in the last bits")
+        saved.device = fresh.device
     if saved.data != fresh.data:
         raise BadInput(
-            "the training data has changed since this run began, so it cannot be continued exactly. "
+            "the training or validation data has changed since this run began, so it cannot be continued exactly. "
             "Put the old files back, or start a new run in another folder."
         )
     if saved.threads != fresh.threads:

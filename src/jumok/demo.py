@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from rich.console import Console
@@ -12,20 +13,25 @@ from jumok import api
 from jumok import recipe as recipes
 from jumok.data import grammar
 from jumok.errors import BadInput
-from jumok.files import remove_folder
+from jumok.files import remove_folder, replace_file
 from jumok.inspect import terminal
-from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate
+from jumok.inspect.forced import word_links
 from jumok.inspect.report import Translated, write_report
 from jumok.tasks.metrics import corpus_scores
+from jumok.training.run import RunFolder
 
 TEST_SENTENCES = 500
 SHOWN, DRAWN = 10, 3
+MARKER = ".demo"
 
 
 def run_demo(language: str, run: Path, minutes: float) -> None:
     """Train an attention LSTM from English on the embedded corpus and show all there is to see of it."""
     if language not in grammar.LANGUAGES[1:]:
         raise BadInput(f"demo {language}: the embedded corpus has {' and '.join(grammar.LANGUAGES[1:])}")
+    if not 0 < minutes < math.inf:
+        raise BadInput(f"--minutes {minutes:g}: give a time above zero")
     _make_room(run)
     screen = Console(highlight=False)
     direction = f"en-{language}"
@@ -33,8 +39,7 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
         f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)"
     )
     recipe = recipes.read("demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}"])
-    api.train(recipe, run, minutes=minutes, report=False)
-    model = api.load(run)
+    model = api.train(recipe, run, minutes=minutes, report=False)
 
     pairs = list(grammar.pairs("en", language, "test", TEST_SENTENCES))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
@@ -78,18 +83,23 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
 
 def _make_room(run: Path) -> None:
     """An older demo in the same place goes; anything else that lies there stays."""
-    if (run / "recipe.yaml").exists():
-        remove_folder(run)
-    elif run.exists() and (not run.is_dir() or any(run.iterdir())):
-        raise BadInput(f"{run} exists and is not a run: choose another place with --run")
+    marker = run / MARKER
+    if run.exists() and (not run.is_dir() or any(run.iterdir())):
+        if not marker.exists():
+            raise BadInput(f"{run} exists and is not an earlier demo: choose another place with --run")
+        with RunFolder(run).locked():  # nobody is training in it
+            for path in run.iterdir():
+                if path.is_dir():
+                    remove_folder(path)
+                elif path.name != ".lock":
+                    path.unlink()
+    run.mkdir(parents=True, exist_ok=True)
+    replace_file(marker, "made by jumok demo, which may replace this folder\n")
 
 
 def attention_error(model: api.TrainedTranslator, pairs: list[grammar.Pair]) -> AlignmentScore:
     """How often a word's strongest attention is not where the grammar says the word comes from."""
-    references = model.target.encode([pair.target for pair in pairs])
-    pictures = model.attentions([pair.source for pair in pairs], references)
-    words = [picture.part(len(picture.target) - 1, len(picture.source) - 1) for picture in pictures]
-    predicted = [argmax_links(picture.weights) for picture in words]
+    predicted = word_links(model, [pair.source for pair in pairs], [pair.target for pair in pairs])
     return alignment_error_rate(predicted, [set(pair.sure) for pair in pairs], [set(pair.possible) for pair in pairs])
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from jumok.api import TrainedTranslator
 from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
-from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, argmax_links, check_range, read_pharaoh
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, check_range, read_pharaoh
+from jumok.inspect.forced import word_links
 from jumok.recipe import Corpus
 from jumok.tasks.metrics import Score, corpus_scores
 
@@ -21,9 +22,14 @@ class Evaluation:
     scores: list[Score]
     alignment: AlignmentScore | None = None
     tutorial: list[Score] = field(default_factory=list)
+    cut: int = 0  # sentences over the model's limit, translated only as far as it
 
     def to_json(self) -> dict[str, Any]:
-        result: dict[str, Any] = {"sentences": self.sentences, "scores": [score.to_json() for score in self.scores]}
+        result: dict[str, Any] = {
+            "sentences": self.sentences,
+            "cut": self.cut,
+            "scores": [score.to_json() for score in self.scores],
+        }
         if self.tutorial:
             result["tutorial"] = [score.to_json() for score in self.tutorial]
         if self.alignment is not None:
@@ -31,7 +37,8 @@ class Evaluation:
         return result
 
     def summary(self) -> str:
-        lines = [f"{self.sentences} sentences", *map(str, self.scores)]
+        cut = f" ({self.cut} cut at the model's limit)" if self.cut else ""
+        lines = [f"{self.sentences} sentences{cut}", *map(str, self.scores)]
         lines += [f"{score} (lower-cased, tokenised)" for score in self.tutorial]
         if self.alignment is not None:
             lines.append(str(self.alignment))
@@ -61,6 +68,7 @@ def evaluate(
         corpus_scores(outputs, references),
         None if gold is None else evaluate_alignments(model, sources, references, gold, one_based),
         corpus_scores(outputs, references, lowercase_tokenised=True)[:1] if tutorial else [],
+        sum(len(row) > model.max_length for row in model.source.encode(sources)),
     )
 
 
@@ -73,9 +81,5 @@ def evaluate_alignments(
         raise BadInput(f"{gold} has {len(truth)} lines, but there are {len(sources)} sentences: they must pair up")
     for number, ((sure, possible), source, reference) in enumerate(zip(truth, sources, references, strict=True), 1):
         check_range(sure | possible, len(source.split()), len(reference.split()), f"{gold}, line {number}")
-    pictures = model.attentions(sources, model.target.encode(references))
-    predicted = []
-    for picture in pictures:
-        words = picture.part(len(picture.target) - 1, len(picture.source) - 1)
-        predicted.append(argmax_links(words.weights))
+    predicted = word_links(model, sources, references)
     return alignment_error_rate(predicted, [sure for sure, _ in truth], [possible for _, possible in truth])

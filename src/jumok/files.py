@@ -54,6 +54,8 @@ def disk_errors_named(what: str, where: Path, advice: str) -> Iterator[None]:
     """Turn the system's disk errors into a sentence with the place and the way out."""
     try:
         yield
+    except TimeoutError:  # a lock that somebody holds is no trouble of the disk
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise Failure(f"no space left on the disk while {what} ({where}). {advice}") from None

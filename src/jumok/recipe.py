@@ -23,7 +23,7 @@ FORMAT: Literal[1] = 1
 class Section(BaseModel):
     """A part of a recipe: no unknown keys, no silent changes after it was checked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
 
 
 def _as_list(value: object) -> object:
@@ -133,12 +133,15 @@ class Seq2SeqSection(Section):
         return self
 
 
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
 class Training(Section):
     updates: int = Field(5000, ge=1, description="Stop after this many updates (`--minutes` sets it by itself).")
     batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
     learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW.")
-    betas: tuple[float, float] = Field((0.9, 0.98), description="AdamW's running averages.")
+    betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")
     weight_decay: float = Field(0.0, ge=0, description="Decoupled weight decay (matrices only, not biases).")
     clip: float = Field(1.0, ge=0, description="Largest gradient norm; 0 turns clipping off.")
     schedule: Literal["constant", "inverse-sqrt", "cosine", "linear", "plateau"] = Field(
@@ -165,7 +168,9 @@ class Training(Section):
 
 class Search(Section):
     beam: int = Field(5, ge=1, description="Hypotheses kept at each step; 1 is greedy.")
-    length_penalty: float = Field(1.0, ge=0, description="Scores are divided by length to this power; 0: not at all.")
+    length_penalty: float = Field(
+        1.0, ge=0, le=10, description="Scores are divided by length to this power; 0: not at all."
+    )
     patience: float | None = Field(
         1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
     )
@@ -179,7 +184,7 @@ class Recipe(Section):
 
     format: Literal[1] = Field(FORMAT, description="Version of this file's layout.")
     task: Literal["translation"] = Field("translation", description="What is learned.")
-    seed: int = Field(1, ge=0, description="All randomness derives from it.")
+    seed: int = Field(1, ge=0, lt=2**63, description="All randomness derives from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
     threads: int = Field(0, ge=0, description="CPU threads; 0: one for each core.")
     exact: bool = Field(True, description="On a GPU: deterministic kernels, so that a resumed run is bit-identical.")
@@ -188,6 +193,17 @@ class Recipe(Section):
     model: Seq2SeqSection = Field(default_factory=Seq2SeqSection, description="The network.")
     training: Training = Field(default_factory=Training, description="How it learns.")
     search: Search = Field(default_factory=Search, description="How it translates.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Recipe:
+        if self.model.scorer == "location" and self.model.attention != "none":
+            needed = self.data.max_length + 1  # with <eos>
+            if self.model.max_source < needed:
+                raise ValueError(
+                    f"model.max_source {self.model.max_source} is less than data.max_length + 1 = {needed}: "
+                    "the location scorer could not address the longest sentences"
+                )
+        return self
 
 
 # ---------------------------------------------------------------- reading
@@ -213,7 +229,18 @@ def read(name: str, overrides: Sequence[str] = ()) -> Recipe:
         raise BadInput(f"{origin}: a recipe is a mapping of keys (data:, model:, …), this is {type(raw).__name__}")
     for override in overrides:
         _override(raw, override)
+    _drop_foreign_validation(raw, overrides)
     return check(raw, origin)
+
+
+def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Who brings training files is not validated on the recipe's own grammar: it would say nothing about them."""
+    keys = [override.partition("=")[0].split(".") for override in overrides]
+    brings_files = any(key[:2] == ["data", "train"] and key[-1] in ("source", "target", "file") for key in keys)
+    names_validation = any(key[:2] == ["data", "valid"] for key in keys)
+    valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
+    if brings_files and not names_validation and isinstance(valid, dict) and "grammar" in valid:
+        raw["data"]["valid"] = None
 
 
 def about(name: str) -> str:

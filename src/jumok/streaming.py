@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumok.api import TrainedTranslator
+from jumok.data.compression import open_file
 from jumok.data.readers import read_lines
 from jumok.errors import BadInput
-from jumok.inspect.alignment import argmax_links, format_pharaoh
+from jumok.inspect.alignment import format_pharaoh
+from jumok.inspect.forced import word_links
 from jumok.tasks.translator import TooLong, Translation
 
 CHUNK = 16  # batches gathered before sorting by length: more gives less padding, fewer gives earlier answers
@@ -37,17 +39,16 @@ class StreamOptions:
 
 
 def stream(
-    model: TrainedTranslator, chunks: Callable[[int], Iterable[list[str]]], options: StreamOptions
+    model: TrainedTranslator, chunks: Callable[[int], Iterable[list[str]]], options: StreamOptions, done: int = 0
 ) -> Iterator[str]:
-    """Translate chunk after chunk; each sentence gives `nbest` lines."""
-    done = 0
+    """Translate chunk after chunk; each sentence gives `nbest` lines. `done` sentences came before."""
     size = (options.batch or model.search.batch) * CHUNK
     for lines in chunks(size):
         try:
             found = model.nbest(lines, options.nbest, beam=options.beam, batch=options.batch, too_long=options.too_long)
         except TooLong as error:
             if error.index:  # what came before it is not lost
-                yield from stream(model, lambda size, good=lines[: error.index]: [good], options)  # type: ignore[misc]
+                yield from stream(model, lambda size, good=lines[: error.index]: [good], options, done)  # type: ignore[misc]
             raise TooLong(done + error.index, error.length, error.limit) from None
         yield from _written(model, lines, found, options, done)
         done += len(lines)
@@ -59,10 +60,10 @@ def _written(
     links: dict[tuple[int, int], str] = {}
     if options.alignments:
         wanted = [(row, rank) for row, ranks in enumerate(found) for rank, best in enumerate(ranks) if best.ids]
-        pictures = model.attentions([lines[row] for row, _ in wanted], [found[row][rank].ids for row, rank in wanted])
-        for place, picture in zip(wanted, pictures, strict=True):
-            words = picture.part(len(picture.target) - 1, len(picture.source) - 1)
-            links[place] = format_pharaoh(argmax_links(words.weights))
+        found_links = word_links(
+            model, [lines[row] for row, _ in wanted], [found[row][rank].ids for row, rank in wanted]
+        )
+        links = {place: format_pharaoh(pairs) for place, pairs in zip(wanted, found_links, strict=True)}
     for row, ranks in enumerate(found):
         for rank, best in enumerate(ranks):
             columns = [best.text]
@@ -77,6 +78,8 @@ def _written(
 
 def waiting_lines(path: Path | None) -> Callable[[int], Iterator[list[str]]]:
     """A source of chunks: from a file, full ones; from stdin, whatever has arrived, so that a person gets an answer."""
+    if path is not None:
+        open_file(path).close()  # what cannot be read is said before anything is written
     return lambda size: _file_chunks(path, size) if path is not None else _stdin_chunks(size)
 
 
@@ -124,8 +127,8 @@ def _stdin_chunks(size: int) -> Iterator[list[str]]:
 
 
 @contextmanager
-def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
-    """Write lines as UTF-8 with \\n, each flushed at once, to a file or to stdout."""
+def open_output(path: Path | None, source: Path | None = None) -> Iterator[Callable[[str], None]]:
+    """Write lines as UTF-8 with \\n, each flushed at once, to a file (never the one that is read) or to stdout."""
     if path is None:
 
         def to_stdout(line: str) -> None:
@@ -134,6 +137,8 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
 
         yield to_stdout
         return
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise BadInput(f"--output {path} is the very file that --input reads: choose another")
     try:
         file = path.open("w", encoding="utf-8", newline="\n")
     except OSError as error:

@@ -9,7 +9,7 @@ import torch
 from jumok.data import grammar
 from jumok.data.batch import START, source_batch
 from jumok.errors import BadInput
-from jumok.inspect.forced import forced_attention
+from jumok.inspect.forced import forced_attention, word_links
 from jumok.inspect.record import record
 from jumok.models.seq2seq import build
 from jumok.recipe import Search, Seq2SeqSection
@@ -56,7 +56,9 @@ def test_rows_are_distributions_over_the_words_of_the_sentence(
 
 
 @pytest.mark.parametrize("keys", KINDS, ids=str)
-def test_they_are_the_weights_that_decoding_had(tokenizers: tuple[Tokenizer, Tokenizer], keys: dict[str, object]) -> None:
+def test_they_are_the_weights_that_decoding_had(
+    tokenizers: tuple[Tokenizer, Tokenizer], keys: dict[str, object]
+) -> None:
     """Fed the same words one by one through the search's own protocol, the model looks at the same places."""
     translator = a_translator(tokenizers, **keys)
     model = translator.model.eval()
@@ -74,3 +76,12 @@ def test_they_are_the_weights_that_decoding_had(tokenizers: tuple[Tokenizer, Tok
 def test_a_model_without_attention_says_so(tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
     with pytest.raises(BadInput, match="no attention"):
         forced_attention(a_translator(tokenizers, attention="none"), ["I am."], [[5, 6]])
+
+
+def test_words_keep_their_numbers_where_the_vocabulary_does_not_know_them() -> None:
+    """An unknown word in the reference must not shift the links of the words after it."""
+    known = train_tokenizer(["a b c d e"], "word", 50)
+    model = build(Seq2SeqSection(width=16, embedding=8, layers=1), known.size, known.size)
+    translator = Translator(model, known, known, Search(beam=1), 100, torch.device("cpu"))
+    (links,) = word_links(translator, ["a b c"], ["a zzz yyy d e"])
+    assert {target for _, target in links} == {0, 1, 2, 3, 4}

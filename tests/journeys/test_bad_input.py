@@ -217,3 +217,71 @@ def test_a_full_disk_keeps_the_old_checkpoint(corpus: Corpus, tmp_path: Path) ->
         assert jumok("train", "--resume", "--run", saved).returncode == 0
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_demo_replaces_nothing_but_a_demo(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "thesis.tex").write_text("years of work")
+    refused(jumok("demo", "--run", run, "--minutes", 0.1), "not an earlier demo")
+    assert (run / "thesis.tex").exists()
+    assert (run / "recipe.yaml").exists()
+
+
+def test_translate_never_empties_a_file(trained: Path, tmp_path: Path) -> None:
+    file = write(tmp_path / "text.en", b"I am a student.\n")
+    refused(jumok("translate", "--run", trained, "--input", file, "--output", file), "--output")
+    refused(jumok("translate", "--run", trained, "--input", tmp_path / "none", "--output", file), "none")
+    assert file.read_bytes() == b"I am a student.\n"
+
+
+def test_changed_validation_data_is_noticed_on_resume(corpus: Corpus, tmp_path: Path) -> None:
+    valid = [shutil.copy(file, tmp_path / f"valid.{file.suffix}") for file in corpus[:2]]
+    run = tmp_path / "run"
+    options = ["--valid-source", valid[0], "--valid-target", valid[1]]
+    assert train(*corpus[:2], run, *options).returncode == 0
+    Path(valid[1]).write_text(Path(valid[1]).read_text().replace("étudiant", "élève"))
+    refused(jumok("train", "--resume", "--run", run), "data has changed")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (["training.betas=[2,3]"], ["training.betas"]),
+        (["seed=99999999999999999999999999"], ["seed"]),
+        (["search.max_ratio=.inf"], ["search.max_ratio"]),
+        (["model.scorer=location", "model.max_source=9"], ["max_source"]),
+        (["--minutes", "inf"], ["--minutes"]),
+        (["--minutes", "nan"], ["--minutes"]),
+        (["model.width=400000000"], ["memory"]),
+    ],
+)
+def test_impossible_values_are_named(corpus: Corpus, tmp_path: Path, keys: list[str], words: list[str]) -> None:
+    result = train(*corpus[:2], tmp_path / "run", *keys)
+    refused(result, *words, code=1 if "memory" in words else 2)
+    assert not (tmp_path / "run" / "recipe.yaml").exists()
+
+
+def test_a_plugin_that_fails_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "mine.py", b"1 / 0\n")
+    refused(jumok("--plugin", file, "recipes"), "mine.py", "ZeroDivisionError")
+    refused(jumok("--plugin", tmp_path / "none.py", "recipes"), "none.py")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
+def test_closed_and_broken_streams(trained: Path, corpus: Corpus) -> None:
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        command = line.replace("jumok", f"{sys.executable} -m jumok", 1)
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    for line, code in (
+        (f"jumok translate --run {trained} <&-", 2),
+        ("jumok recipes >&-", 0),
+        ("jumok recipes > /dev/full", 1),
+        (f"jumok translate --run {trained} --input {corpus[0]} | head -1; exit ${{PIPESTATUS[0]}}", 141),
+        ("PYTHONIOENCODING=ascii jumok --help", 0),
+    ):
+        result = shell(line)
+        assert result.returncode == code, (line, result.stderr)
+        assert "Traceback" not in result.stderr, line
+        assert "bug of jumok" not in result.stderr, line

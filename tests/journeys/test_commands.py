@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -137,10 +136,8 @@ def test_a_copied_run_translates_without_its_data(trained: Path, tmp_path: Path)
 def test_minutes_fix_the_plan_once(corpus: Corpus, tmp_path: Path) -> None:
     run = tmp_path / "run"
     files = ["--source", corpus[0], "--target", corpus[1]]
-    began = time.monotonic()
     result = jumok("train", "lstm-luong", *files, *SMALL, "--run", run, "--minutes", 0.15)
     assert result.returncode == 0, result.stderr
-    assert time.monotonic() - began < 120
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     (plan,) = [event for event in events if event["event"] == "plan"]
     assert json.loads((run / "last.json").read_text())["step"] == plan["updates"]

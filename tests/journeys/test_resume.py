@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from journey import SMALL, jumok
 
+from jumok import api
 from jumok import recipe as recipes
+from jumok.text.tokenizer import Tokenizer
 from jumok.training.run import RunFolder
 from jumok.training.verify import differences, verify
 
@@ -82,3 +84,55 @@ def test_control_c_saves_and_says_how_to_go_on(corpus: Corpus, tmp_path: Path) -
     # the same command line with --resume, as a user repeats it from the shell's history
     assert jumok("train", file, "--run", stopped, "--resume").returncode == 0
     assert differences(RunFolder(plain), RunFolder(stopped)) == []
+
+
+def test_minutes_survive_a_kill_before_the_first_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
+    file, run = tmp_path / "recipe.yaml", tmp_path / "run"
+    file.write_text(recipes.dump(small_recipe(corpus, "lstm-luong", "training.updates=99999")), encoding="utf-8")
+    command = [sys.executable, "-m", "jumok", "train", str(file), "--run", str(run), "--minutes", "0.1"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not (run / "last.json").exists():
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    result = jumok("train", "--resume", "--run", run)
+    assert result.returncode == 0, result.stderr
+    assert json.loads((run / "last.json").read_text())["step"] < 99999
+
+
+def test_a_kill_before_the_best_pointer_is_repaired(corpus: Corpus, tmp_path: Path) -> None:
+    """The checkpoint is there, best.json still names an older one: the resumed run points to the right one again."""
+    run = tmp_path / "run"
+    keys = ["training.updates=20", "training.validate_every=5", "training.keep=9"]
+    recipe = small_recipe(corpus, "lstm-luong", *keys)
+    api.train(recipe, run, quiet=True)
+    folder = RunFolder(run)
+    best = folder.pointed("best")
+    assert best is not None
+    folder.point("best", 5)
+    (run / "report.html").unlink()
+    api.train(None, run, resume=True, quiet=True)
+    assert folder.pointed("best") == best
+    assert (run / "report.html").exists(), "a report that a kill prevented is written on resume"
+
+
+def test_a_kill_between_the_two_tokenizers_is_no_joint_vocabulary(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = Tokenizer.save
+    calls: list[Path] = []
+
+    def save_once(self: Tokenizer, folder: Path) -> None:
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(folder)
+        saved(self, folder)
+
+    monkeypatch.setattr(Tokenizer, "save", save_once)
+    recipe, run = small_recipe(corpus, "lstm-luong", "training.updates=4"), tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        api.train(recipe, run, quiet=True)
+    monkeypatch.undo()
+    model = api.train(None, run, resume=True, quiet=True)
+    assert model.source.fingerprint != model.target.fingerprint

@@ -38,4 +38,4 @@ def test_no_words_give_no_loss() -> None:
     logits = torch.zeros(0, 5, requires_grad=True)
     smoothed, _ = smoothed_cross_entropy(logits, torch.zeros(0, dtype=torch.long), 0.1)
     smoothed.backward()
-    assert float(smoothed) == 0.0
+    assert smoothed.item() == 0.0

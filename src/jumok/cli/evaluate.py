@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from jumok.errors import BadInput
+
 
 def evaluate(
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
@@ -26,6 +28,8 @@ def evaluate(
     from jumok import api
     from jumok.evaluation import evaluate as evaluate_run
 
+    if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
+        raise BadInput(f"--output {output}: name a file in a folder that exists")
     model = api.load(run, device)
     result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
     if output is not None:

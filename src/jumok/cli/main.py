@@ -36,6 +36,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
     plugin: list[Path] = typer.Option(
@@ -43,10 +44,14 @@ def options(
     ),
 ) -> None:
     """주목 · attention: train sequence models on your own files, translate, and see what they look at."""
+    context.obj = plugin
     for path in plugin:
         if not path.is_file():
             raise BadInput(f"--plugin {path}: there is no such file")
-        runpy.run_path(str(path))
+        try:
+            runpy.run_path(str(path))
+        except Exception as error:
+            raise BadInput(f"--plugin {path}: {type(error).__name__}: {error}") from error
 
 
 app.command("demo")(demo.demo)
@@ -76,8 +81,13 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("jumok: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # the reader of our output (head, less) has gone: that is its right
+        return 141
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"jumok: {error.strerror or error}{f' ({error.filename})' if error.filename else ''}", file=sys.stderr)
+        return 1
     except MemoryError:
         print("jumok: out of memory. Try a smaller training.batch_tokens or model.width", file=sys.stderr)
         return 1
@@ -94,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _unexpected(error: Exception) -> str:
     """An error nobody foresaw: short, with the way to the whole of it."""
-    if "out of memory" in str(error).lower():
+    if any(words in str(error).lower() for words in ("out of memory", "can't allocate memory")):
         return (
             f"jumok: out of memory ({str(error).splitlines()[0]}). Try a smaller training.batch_tokens or model.width"
         )

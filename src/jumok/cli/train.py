@@ -56,23 +56,21 @@ def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str]
             raise BadInput("--source and --target need a recipe to train: jumok train lstm-luong --source …")
         return None
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
-    if any(paths for key, paths in files.items() if key.startswith("train")) and not files["valid.source"]:
-        # the recipe's own validation data (the grammar) would say nothing about these files
-        named.append("data.valid=null")
     return recipes.read(recipe, [*named, *overrides])
 
 
 def verify_resume(
+    context: typer.Context,
     recipe: str = typer.Argument(..., help="A shipped recipe's name or a YAML file."),
     overrides: list[str] | None = _OVERRIDES,
-    updates: int = typer.Option(24, help="How many updates to compare."),
-    kills: int = typer.Option(3, help="How many times to kill the second run."),
+    updates: int = typer.Option(24, min=2, help="How many updates to compare."),
+    kills: int = typer.Option(3, min=1, help="How many times to kill the second run."),
 ) -> None:
     """Prove on your own recipe that a killed and resumed run equals the undisturbed one, bit for bit."""
     from jumok import recipe as recipes
     from jumok.training.verify import verify
 
-    result = verify(recipes.read(recipe, overrides or []), updates, kills, typer.echo)
+    result = verify(recipes.read(recipe, overrides or []), updates, kills, typer.echo, plugins=context.obj or ())
     typer.echo(result.summary())
-    if not result.identical:
+    if not result.identical or not result.kills:
         raise typer.Exit(1)

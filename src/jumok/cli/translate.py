@@ -27,6 +27,7 @@ def translate(
 
     options = StreamOptions(beam, nbest, scores, alignments, batch, too_long)
     model = api.load(run, device)
-    with open_output(output) as write:
-        for line in stream(model, waiting_lines(input), options):
+    chunks = waiting_lines(input)
+    with open_output(output, input) as write:
+        for line in stream(model, chunks, options):
             write(line)

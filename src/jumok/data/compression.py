@@ -58,6 +58,8 @@ def byte_lines(path: str | Path) -> Iterator[bytes]:
 
 def _standard_input() -> io.BufferedReader:
     """A reader of our own: a thread that waits in `sys.stdin` would keep the interpreter from ending."""
+    if sys.stdin is None:
+        raise BadInput("standard input is closed: pipe text into the command, or name a file")
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # a test or a notebook has put something else in its place

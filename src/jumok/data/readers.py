@@ -62,8 +62,7 @@ def content_hash(corpus: Corpus, split: str = "train") -> str:
     if corpus.grammar is not None:
         from jumok.data import grammar
 
-        version = getattr(grammar, "VERSION", 1)
-        parts += ["grammar", version, corpus.grammar, corpus.split or split, corpus.pairs, GRAMMAR_SEED]
+        parts += ["grammar", grammar.fingerprint(), corpus.grammar, corpus.split or split, corpus.pairs, GRAMMAR_SEED]
     for role, files in (("source", corpus.source), ("target", corpus.target)):
         parts += [[role, *_file_hash(file)] for file in files]
     for file in corpus.file:

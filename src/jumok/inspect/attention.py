@@ -41,6 +41,13 @@ class Attention:
 
         return draw(self)
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the interactive picture, in a frame of its own so that its styles stay there."""
+        from jumok.inspect.html import escape, page
+
+        height = 260 + 28 * len(self.target)
+        return f'<iframe srcdoc="{escape(page([self]))}" style="width:100%;height:{height}px;border:0"></iframe>'
+
     def merge(
         self,
         source_words: Sequence[int | None],

@@ -82,7 +82,7 @@ class Kind(NamedTuple):
     holding: tuple[float, ...]  # by gate: what to add so that the state stays as it is; () where nothing can
 
 
-HOLD = 64.0  # σ(64) is 1 and σ(-64) adds nothing, in float32 and float64
+HOLD = 1e4  # far beyond any pre-activation: σ(x + HOLD) is 1 and σ(x - HOLD) is 0 whatever x was
 
 KINDS = {
     "rnn": Kind(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jumok.data.batch import PairBatch
 from jumok.data.plan import Plan, held_out, length_batches
-from jumok.data.readers import read_pairs
+from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
 from jumok.errors import BadInput
 from jumok.layers.loss import smoothed_cross_entropy
@@ -82,6 +82,11 @@ class TranslationTask:
         self.objective = TranslationObjective(model, training.label_smoothing, training.teacher_forcing)
         self.translator = Translator(model, self.source, self.target, recipe.search, recipe.data.max_length, device)
 
+    @property
+    def data_keys(self) -> list[str]:
+        """What is learned from and validated on, as the keys of the token stores."""
+        return [store.key for store in (*self.stores, self.valid)]
+
     def _store(self, corpus: Corpus, split: str, cache: Path, say: Say) -> TokenStore:
         return TokenStore.open_or_build(
             corpus, corpus.split or split, self.source, self.target, cache, self.recipe.data.max_length, say
@@ -93,9 +98,12 @@ class TranslationTask:
     def name_batch(self, batch: PairBatch) -> str:
         corpus = self.recipe.data.train[batch.corpus]
         place = corpus.grammar or ", ".join([*corpus.source, *corpus.file])
-        lines = [self.stores[batch.corpus].line(index) + 1 for index in batch.indices[:5]]
+        shards = max(len(corpus.source), len(corpus.file))
+        # over several shards only the number of the pair is known, in one file it is a line
+        unit, first = ("pairs", 1) if shards > 1 else ("lines", first_line(corpus))
+        lines = [self.stores[batch.corpus].line(index) + first for index in batch.indices[:5]]
         more = f" and {len(batch.indices) - 5} more" if len(batch.indices) > 5 else ""
-        return f"the batch of {place} lines {', '.join(map(str, lines))}{more}"
+        return f"the batch of {place} {unit} {', '.join(map(str, lines))}{more}"
 
     @cached_property
     def shown(self) -> tuple[list[str], list[str]]:
@@ -120,7 +128,7 @@ class TranslationTask:
         lengths = self.valid.source_lengths[rows], self.valid.target_lengths[rows]
         for group in length_batches(*lengths, self.recipe.training.batch_tokens):
             batch = self.valid.batch(rows[group])
-            loss += self.objective(batch.to(self.device)).parts["nll"].double().cpu()
+            loss += self.objective(batch.to(self.device)).parts["nll"].cpu().double()
             count += batch.tokens
         sources, references = self.shown
         bleu, chrf = corpus_scores(self.translator.translate(sources, beam=1), references)

@@ -31,8 +31,8 @@ class TooLong(BadInput):
 
     def __init__(self, index: int, length: int, limit: int) -> None:
         super().__init__(
-            f"sentence {index + 1} has {length} tokens, the model's limit is {limit}. "
-            f"Split it, or translate with --too-long truncate (cuts it) or --too-long skip (an empty line)"
+            f"sentence {index + 1} has {length} tokens, the model's limit is {limit}. Split it; or `jumok translate` "
+            f"with --too-long truncate (cuts it) or --too-long skip (an empty line)"
         )
         self.index, self.length, self.limit = index, length, limit
 
@@ -69,6 +69,8 @@ class Translator:
     ) -> list[list[Translation]]:
         """For each sentence its `nbest` translations, best first. An empty sentence translates to an empty one."""
         beam = self.search.beam if beam is None else beam
+        if beam < 1 or nbest < 1:
+            raise BadInput(f"beam {beam}, nbest {nbest}: give 1 or more")
         if nbest > beam:
             raise BadInput(f"nbest {nbest} needs a beam at least as wide (the beam is {beam})")
         penalty = self.search.length_penalty if length_penalty is None else length_penalty

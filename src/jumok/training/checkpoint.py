@@ -42,13 +42,21 @@ def save(
         if best:
             run.point("best", state.update, value=state.best)
         run.point("last", state.update)
-    for step, path in _found(run):
+    for step, path in list(_found(run)):
         if step not in (state.update, state.best_update) and step not in _newest(run, keep):
             remove_folder(path)
     return final
 
 
+def point_to_best(run: RunFolder, state: TrainState) -> None:
+    """A kill between a checkpoint and its pointer left `best` behind: the state knows better."""
+    if state.best_update is not None and run.pointed("best") != state.best_update:
+        run.point("best", state.best_update, value=state.best)
+
+
 def _write(final: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> None:
+    if final.exists() and problem(final) is None:
+        return  # reached again after a fall-back, or saved a moment ago: the same content
     temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
     remove_folder(temporary)
     try:
@@ -60,7 +68,7 @@ def _write(final: Path, model: nn.Module, optimizer: torch.optim.Optimizer, stat
         for name in files:
             flush_file(temporary / name)
         replace_file(temporary / CHECKSUMS, json.dumps({name: sha256(temporary / name) for name in files}) + "\n")
-        remove_folder(final)  # only there when a resumed run reaches a step again: the same content, or damaged
+        remove_folder(final)  # only there when it is damaged
         temporary.rename(final)
         flush_folder(final.parent)
     finally:
@@ -152,6 +160,8 @@ def newest_good(run: RunFolder, say: Say, prefer: str | None = None) -> Path | N
     if preferred in found:
         order.remove(preferred)
         order.insert(0, preferred)
+    elif preferred is not None:
+        say(f"the {prefer} checkpoint (update {preferred}) is not in {run.checkpoints}")
     for position, step in enumerate(order):
         wrong = problem(found[step])
         if wrong is None:

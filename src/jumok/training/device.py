@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -23,20 +25,30 @@ def choose_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def prepare(threads: int, device: torch.device, exact: bool) -> int:
-    """Fix the number of threads and, when asked, deterministic kernels. Returns the threads in use."""
-    count = threads or os.cpu_count() or 1
-    torch.set_num_threads(count)
+@contextmanager
+def repeatable(threads: int, device: torch.device, exact: bool) -> Iterator[int]:
+    """Fix the number of threads and, when asked, deterministic kernels; afterwards all is as it was.
+
+    0 threads leaves the choice to PyTorch, which knows the cores and OMP_NUM_THREADS. Yields the threads in use.
+    """
+    count, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    matmul, cudnn, memory = torch.backends.cuda.matmul, torch.backends.cudnn, torch.utils.deterministic
+    before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, memory.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.set_num_threads(threads or count)
     if device.type == "cuda":
         # cuBLAS is only repeatable with a fixed workspace; it reads this at its first call
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.backends.cudnn.benchmark = False
-        torch.backends.cuda.matmul.allow_tf32 = True
-        torch.backends.cudnn.allow_tf32 = True
+        cudnn.benchmark = False
+        matmul.allow_tf32 = cudnn.allow_tf32 = True
         torch.use_deterministic_algorithms(exact)
         # it would also fill every new tensor before use: nothing here reads memory that nothing wrote
-        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    return count
+        memory.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    try:
+        yield torch.get_num_threads()
+    finally:
+        torch.set_num_threads(count)
+        torch.use_deterministic_algorithms(deterministic)
+        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, memory.fill_uninitialized_memory = before  # type: ignore[attr-defined]
 
 
 def seed_for(*numbers: int) -> int:

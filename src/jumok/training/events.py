@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import sys
@@ -15,6 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from jumok.errors import BadInput
+from jumok.files import disk_errors_named
 
 
 class Sink(Protocol):
@@ -51,6 +53,7 @@ class MetricsFile:
     """metrics.jsonl: one event a line. On resume it is cut to the length it had at the checkpoint."""
 
     def __init__(self, path: Path, keep_bytes: int) -> None:
+        self.path = path
         if path.exists():
             with path.open("rb+") as file:
                 file.truncate(min(keep_bytes, path.stat().st_size))
@@ -60,28 +63,31 @@ class MetricsFile:
         if event != "message":
             # JSON has no NaN: what is not a number is written as null
             clean = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
-            self.file.write(json.dumps({"event": event, "step": update, **clean}) + "\n")
-            self.file.flush()
+            with disk_errors_named("writing metrics.jsonl", self.path, "Free some space, then go on with --resume."):
+                self.file.write(json.dumps({"event": event, "step": update, **clean}) + "\n")
+                self.file.flush()
 
     @property
     def bytes(self) -> int:
         return self.file.tell()
 
     def close(self) -> None:
-        self.file.close()
+        with contextlib.suppress(OSError):  # what could not be written has been said already
+            self.file.close()
 
 
 class TensorBoard:
     """TensorBoard's event files, under `RUN/tensorboard`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, update: int = 0) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise BadInput(
                 'training.tensorboard is on, but TensorBoard is missing: pip install "jumok[tensorboard]"'
             ) from None
-        self.writer = SummaryWriter(str(folder))
+        # events after the checkpoint belong to a stretch that is done again
+        self.writer = SummaryWriter(str(folder), purge_step=update + 1)
 
     def event(self, event: str, update: int, values: dict[str, Any]) -> None:
         for name, value in values.items():
@@ -98,8 +104,8 @@ class ConsoleProgress:
     def __init__(self, total: int | None, start: int = 0, console: Console | None = None, seconds: float = 5.0) -> None:
         self.console = console or Console(file=sys.stderr)
         self.seconds, self.printed = seconds, 0.0
-        self.total, self.first = total, start
-        self.began: float | None = None
+        self.total = total
+        self.began: tuple[float, int] | None = None  # when the first progress came, and at which update
         self.progress: Progress | None = None
         if self.console.is_terminal:
             columns = ("[bold]update {task.completed:.0f}", BarColumn(), "{task.fields[about]}", TimeElapsedColumn())
@@ -129,17 +135,16 @@ class ConsoleProgress:
             self.progress.update(self.bar, completed=update, about=about)
             return
         now = time.monotonic()
-        self.began = self.began or now
+        self.began = self.began or (now, update)
         if now - self.printed >= self.seconds or update == self.total:
             self.printed = now
             of = f"/{self.total}" if self.total else ""
             self._line(f"update {update}{of}  {about}{self._eta(update, now)}")
 
     def _eta(self, update: int, now: float) -> str:
-        done = update - self.first
-        if not self.total or done <= 0 or self.began is None or now <= self.began:
+        if not self.total or self.began is None or update <= self.began[1]:
             return ""
-        left = (self.total - update) * (now - self.began) / done
+        left = (self.total - update) * (now - self.began[0]) / (update - self.began[1])
         return f"  eta {int(left // 60)}:{int(left % 60):02d}"
 
     def _line(self, text: str) -> None:

@@ -53,6 +53,8 @@ class Loop:
         self.metrics = next(sink for sink in self.events.sinks if isinstance(sink, MetricsFile))
         self.pace = Pace(state)
         began = time.perf_counter() - state.seconds
+        if state.update == 0 and state.minutes is not None:
+            self._save()  # what was asked for must survive a kill before the first checkpoint
         with _interrupts() as interrupted:
             while state.stopped is None:
                 started = time.perf_counter()

@@ -11,6 +11,7 @@ report.html        for people
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.files import replace_file
+from jumok.files import disk_errors_named, replace_file
 from jumok.recipe import Recipe
 
 
@@ -31,17 +32,26 @@ class RunFolder:
     path: Path
 
     @classmethod
-    def create(cls, path: Path, recipe: Recipe) -> RunFolder:
-        """A new run. An existing one is never overwritten."""
-        folder = cls(path)
-        if folder.recipe_file.exists():
+    def check_free(cls, path: Path) -> None:
+        """A run could come into being here: nothing would be overwritten, and the place can be written to."""
+        if cls(path).recipe_file.exists():
             raise BadInput(
                 f"{path} holds a run already. Continue it with --resume, or choose another folder with --run."
             )
         if path.exists() and not path.is_dir():
             raise BadInput(f"{path} is a file, not a folder: choose another --run")
-        folder.checkpoints.mkdir(parents=True, exist_ok=True)
-        replace_file(folder.recipe_file, recipes.dump(recipe))
+        nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+        if not os.access(nearest, os.W_OK):
+            raise BadInput(f"{nearest} cannot be written to: choose another --run")
+
+    @classmethod
+    def create(cls, path: Path, recipe: Recipe) -> RunFolder:
+        """A new run. An existing one is never overwritten."""
+        cls.check_free(path)
+        folder = cls(path)
+        with disk_errors_named("making the run folder", path, "Choose another --run."):
+            folder.checkpoints.mkdir(parents=True, exist_ok=True)
+            replace_file(folder.recipe_file, recipes.dump(recipe))
         return folder
 
     @classmethod
@@ -92,13 +102,18 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One process at a time may train here. The system frees the lock when its holder dies, however it dies."""
+        lock = FileLock(self.path / ".lock", timeout=0)
         try:
-            with FileLock(self.path / ".lock", timeout=0):
-                yield
+            with disk_errors_named("making the run folder", self.path, "Choose another --run."):
+                self.path.mkdir(parents=True, exist_ok=True)
+                lock.acquire()
         except Timeout:
-            raise BadInput(
-                f"another process is training in {self.path}: wait for it, or choose another --run"
-            ) from None
+            message = f"another process is training in {self.path}: wait for it, or choose another --run"
+            raise BadInput(message) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def point(self, name: str, step: int, **details: Any) -> None:
         """Let `last` or `best` name a checkpoint."""

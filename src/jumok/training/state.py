@@ -22,6 +22,7 @@ class TrainState:
     window: dict[str, float] = field(default_factory=dict)  # sums since the last line of progress
     metrics_bytes: int = 0  # length of metrics.jsonl at this moment
     threads: int = 0
+    device: str = "cpu"
     data: list[str] = field(default_factory=list)  # keys of the token stores: what was learned from
     stopped: str | None = None  # why the run is complete, when it is
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,12 +41,21 @@ class Comparison:
 
     def summary(self) -> str:
         told = f"{self.kills} kills ({self.kills_while_writing} while a checkpoint was being written)"
+        if not self.kills:
+            return f"nothing was proved: all was over before the first kill. Give more --updates than {self.updates}"
         if self.identical:
             return f"identical: weights, optimiser and losses after {self.updates} updates and {told}"
         return f"DIFFERENT after {told}: " + "; ".join(self.differences)
 
 
-def verify(recipe: Recipe, updates: int, kills: int, say: Callable[[str], None], seed: int | None = None) -> Comparison:
+def verify(
+    recipe: Recipe,
+    updates: int,
+    kills: int,
+    say: Callable[[str], None],
+    seed: int | None = None,
+    plugins: Sequence[Path] = (),
+) -> Comparison:
     """Train `updates` updates twice, the second time with `kills` kills, and compare everything."""
     often = max(1, updates // 8)
     short = recipe.training.model_copy(
@@ -59,10 +68,10 @@ def verify(recipe: Recipe, updates: int, kills: int, say: Callable[[str], None],
         plain, disturbed = Path(place) / "undisturbed", Path(place) / "killed"
         say(f"training {updates} updates undisturbed …")
         began = time.monotonic()
-        _finish(_start(file, plain, resume=False))
+        _finish(_start(file, plain, False, plugins))
         seconds = time.monotonic() - began
         done = writing = 0
-        process = _start(file, disturbed, resume=False)
+        process = _start(file, disturbed, False, plugins)
         for number in range(kills):
             was_writing = _wait_for_moment(process, disturbed, moments, seconds, while_writing=number % 2 == 1)
             if process.poll() is not None:
@@ -72,25 +81,16 @@ def verify(recipe: Recipe, updates: int, kills: int, say: Callable[[str], None],
             done += 1
             writing += was_writing
             say(f"killed at update {RunFolder(disturbed).pointed('last') or 0} (last checkpoint); resuming …")
-            process = _start(file, disturbed, resume=(disturbed / "recipe.yaml").exists())
+            process = _start(file, disturbed, (disturbed / "recipe.yaml").exists(), plugins)
         _finish(process)
         return Comparison(updates, done, writing, differences(RunFolder(plain), RunFolder(disturbed)))
 
 
-def _start(recipe: Path, run: Path, resume: bool) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "jumok",
-        "train",
-        str(recipe),
-        "--run",
-        str(run),
-        *(["--resume"] if resume else []),
-    ]
-    return subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "NO_COLOR": "1"}
-    )
+def _start(recipe: Path, run: Path, resume: bool, plugins: Sequence[Path]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "jumok", *(word for path in plugins for word in ("--plugin", str(path)))]
+    command += ["train", str(recipe), "--run", str(run), *(["--resume"] if resume else [])]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 
 
 def _finish(process: subprocess.Popen[bytes]) -> None:
@@ -129,6 +129,8 @@ def differences(one: RunFolder, other: RunFolder) -> list[str]:
         contents = [(folder.checkpoints / f"step-{steps[0]}" / name).read_bytes() for folder in (one, other)]
         if contents[0] != contents[1]:
             found.append(f"{name} of update {steps[0]} differs")
+    if one.pointed("best") != other.pointed("best"):
+        found.append(f"the best checkpoints are of updates {one.pointed('best')} and {other.pointed('best')}")
     for number, pair in enumerate(itertools.zip_longest(_told(one), _told(other)), 1):
         if pair[0] != pair[1]:
             found.append(f"event {number} of metrics.jsonl differs: {pair[0]} and {pair[1]}")

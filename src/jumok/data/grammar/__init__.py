@@ -6,6 +6,16 @@ for pair in pairs("en", "fr", "train", 20_000):
 """
 
 from jumok.data.grammar.alignment import parse_pharaoh, to_pharaoh
-from jumok.data.grammar.corpus import DEFAULT_SIZE, LANGUAGES, SPLITS, Pair, pairs, vocabulary
+from jumok.data.grammar.corpus import DEFAULT_SIZE, LANGUAGES, SPLITS, Pair, fingerprint, pairs, vocabulary
 
-__all__ = ["DEFAULT_SIZE", "LANGUAGES", "SPLITS", "Pair", "pairs", "parse_pharaoh", "to_pharaoh", "vocabulary"]
+__all__ = [
+    "DEFAULT_SIZE",
+    "LANGUAGES",
+    "SPLITS",
+    "Pair",
+    "fingerprint",
+    "pairs",
+    "parse_pharaoh",
+    "to_pharaoh",
+    "vocabulary",
+]

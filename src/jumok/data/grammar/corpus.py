@@ -7,7 +7,9 @@ Sentences of a single content word are always for training.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 
 from jumok.data.grammar import english
 from jumok.data.grammar.alignment import Links, Word, align, antecedents, to_pharaoh
@@ -123,3 +125,12 @@ def vocabulary(language: str) -> list[str]:
     else:
         raise ValueError(f"no language {language!r} in the embedded grammar; it has {', '.join(LANGUAGES)}")
     return list(dict.fromkeys(words))
+
+
+@cache
+def fingerprint() -> str:
+    """A hash of the grammar itself, rules and words: two with the same one speak the same sentences."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()
