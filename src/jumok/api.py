@@ -183,7 +183,9 @@ def _run(
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
         events.sinks.extend(sinks)
         folder.report.unlink(missing_ok=True)  # an older one would speak of an earlier state
-        loop.go()
+        state = loop.go()
+        if state.update != state.total:
+            say(f"stopped early after update {state.update}: {state.stopped}")
 
 
 def _sizes(task: TranslationTask) -> str:

@@ -26,6 +26,12 @@ class Failure(JumokError):
     """Something that went wrong on the way: a full disk, a loss that is not a number."""
 
 
+class ReaderGone(JumokError):
+    """Who read our output (head, less) has left: that is its right, and nothing is said about it."""
+
+    exit_code = 141
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean "width"?' or, when nothing is near, the list of what there is."""
     choices = sorted(known)

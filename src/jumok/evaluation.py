@@ -59,6 +59,8 @@ def evaluate(
 
     The attention is that of the reference translation (the one that the gold alignments speak of).
     """
+    if gold is not None and model.recipe.model.attention == "none":
+        raise BadInput("--alignments: this model has no attention to compare. Leave the option out to score it.")
     pairs = list(read_pairs(Corpus(source=[str(source)], target=[str(reference)])))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     outputs = model.translate(sources, beam=beam, too_long="truncate")

@@ -186,7 +186,9 @@ class Recipe(Section):
     task: Literal["translation"] = Field("translation", description="What is learned.")
     seed: int = Field(1, ge=0, lt=2**63, description="All randomness derives from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
-    threads: int = Field(0, ge=0, description="CPU threads; 0: one for each core.")
+    threads: int = Field(
+        0, ge=0, description="CPU threads; 0: as many as PyTorch chooses (the cores, or OMP_NUM_THREADS)."
+    )
     exact: bool = Field(True, description="On a GPU: deterministic kernels, so that a resumed run is bit-identical.")
     data: Data = Field(description="What to learn from.")
     tokenizer: TokenizerSection = Field(default_factory=TokenizerSection, description="How text becomes tokens.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from jumok.api import TrainedTranslator
 from jumok.data.compression import open_file
 from jumok.data.readers import read_lines
-from jumok.errors import BadInput
+from jumok.errors import BadInput, ReaderGone
 from jumok.inspect.alignment import format_pharaoh
 from jumok.inspect.forced import word_links
 from jumok.tasks.translator import TooLong, Translation
@@ -132,8 +132,11 @@ def open_output(path: Path | None, source: Path | None = None) -> Iterator[Calla
     if path is None:
 
         def to_stdout(line: str) -> None:
-            sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
-            sys.stdout.buffer.flush()
+            try:
+                sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
+                sys.stdout.buffer.flush()
+            except BrokenPipeError:
+                raise ReaderGone from None
 
         yield to_stdout
         return

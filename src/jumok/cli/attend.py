@@ -28,4 +28,4 @@ def attend(
         show(picture)
     else:
         write_picture(picture, out, dark=dark)
-        typer.echo(f"{' '.join(picture.target)}\nwritten: {out}")
+        typer.echo(f"{' '.join(picture.target[:-1])}\nwritten: {out}")

@@ -12,7 +12,7 @@ import typer
 from typer.main import get_command
 
 from jumok.cli import attend, data, demo, evaluate, recipes, tokenizer, train, translate
-from jumok.errors import BadInput, JumokError
+from jumok.errors import BadInput, JumokError, ReaderGone
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
 UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -76,7 +76,8 @@ def run(arguments: Sequence[str]) -> int:
     except JumokError as error:
         if debug:
             traceback.print_exc()
-        print(f"jumok: {error}", file=sys.stderr)
+        if not isinstance(error, ReaderGone):
+            print(f"jumok: {error}", file=sys.stderr)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         print("jumok: interrupted", file=sys.stderr)

@@ -51,6 +51,8 @@ def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str]
     """The recipe that the arguments describe; None when only --resume is asked for."""
     from jumok import recipe as recipes
 
+    if recipe is not None and "=" in recipe:
+        raise BadInput(f'"{recipe}" is a key, but no recipe is named before it. With --resume keys cannot change.')
     if recipe is None:
         if any(files.values()):
             raise BadInput("--source and --target need a recipe to train: jumok train lstm-luong --source …")

@@ -138,11 +138,11 @@ class TranslationTask:
 def train_tokenizers(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
     """The recipe's tokenizers: loaded where it names folders, else trained on the training text."""
     section = recipe.tokenizer
+    if section.joint and (section.source or section.target):
+        raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
     loaded = [Tokenizer.load(Path(path)) if path else None for path in (section.source, section.target)]
     if loaded[0] is not None and loaded[1] is not None:
         return loaded[0], loaded[1]
-    if section.joint and (section.source or section.target):
-        raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
     say(f"training the tokenizer{'' if section.joint else 's'} ({section.kind}, at most {section.vocabulary} tokens)")
 
     def fit(*sides: int) -> Tokenizer:

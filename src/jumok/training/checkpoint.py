@@ -55,7 +55,7 @@ def point_to_best(run: RunFolder, state: TrainState) -> None:
 
 
 def _write(final: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> None:
-    if final.exists() and problem(final) is None:
+    if state.update and final.exists() and problem(final) is None:
         return  # reached again after a fall-back, or saved a moment ago: the same content
     temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
     remove_folder(temporary)
