@@ -3,8 +3,8 @@
     python benchmarks/train_cpu.py [--threads 2] [--updates 6] [--rounds 5]
 
 Both: 2 layers, width 512, word vectors 512, general attention, no input feeding, dropout 0.3, label smoothing 0.1,
-AdamW, clipping, float32, the same batches of at most 4096 tokens (Multi30k de→en from ../shared, 8k BPE each), interleaved
-round by round; the figure is non-padding target tokens a second, median over the rounds.
+AdamW, clipping, float32, the same batches of at most 4096 tokens (Multi30k de→en from ../shared, 8k BPE each),
+interleaved round by round; the figure is non-padding target tokens a second, median over the rounds.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def main() -> None:
             "lstm-luong",
             [
                 f"data.train.source={files['de']}", f"data.train.target={files['en']}", "data.valid=null",
-                "model.bidirectional=false", "model.embedding=512", "tokenizer.vocabulary=8000",
+                "model.bidirectional=false", "model.tie_embeddings=false", "model.embedding=512",
+                "tokenizer.vocabulary=8000",
             ],
         )  # fmt: skip
         tokenizers = train_tokenizers(recipe, print)

@@ -168,7 +168,7 @@ def _run(
         found = checkpoint.newest_good(folder, say) if resume else None
         if found is not None:
             loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), fresh, say)
-            checkpoint.point_to_best(folder, loop.state)
+            checkpoint.repair_pointers(folder, loop.state)
         checkpoint.discard_unfinished(folder)
         if loop.state.stopped:
             say(f"this run is complete: {loop.state.stopped}")

@@ -101,8 +101,8 @@ def test_minutes_survive_a_kill_before_the_first_checkpoint(corpus: Corpus, tmp_
     assert json.loads((run / "last.json").read_text())["step"] < 99999
 
 
-def test_a_kill_before_the_best_pointer_is_repaired(corpus: Corpus, tmp_path: Path) -> None:
-    """The checkpoint is there, best.json still names an older one: the resumed run points to the right one again."""
+def test_a_kill_before_the_pointers_is_repaired(corpus: Corpus, tmp_path: Path) -> None:
+    """The checkpoint is there, last.json and best.json still name older ones: they are set right."""
     run = tmp_path / "run"
     keys = ["training.updates=20", "training.validate_every=5", "training.keep=9"]
     recipe = small_recipe(corpus, "lstm-luong", *keys)
@@ -111,9 +111,11 @@ def test_a_kill_before_the_best_pointer_is_repaired(corpus: Corpus, tmp_path: Pa
     best = folder.pointed("best")
     assert best is not None
     folder.point("best", 5)
+    folder.point("last", 15)
     (run / "report.html").unlink()
     api.train(None, run, resume=True, quiet=True)
     assert folder.pointed("best") == best
+    assert folder.pointed("last") == 20
     assert (run / "report.html").exists(), "a report that a kill prevented is written on resume"
 
 

@@ -48,8 +48,10 @@ def save(
     return final
 
 
-def point_to_best(run: RunFolder, state: TrainState) -> None:
-    """A kill between a checkpoint and its pointer left `best` behind: the state knows better."""
+def repair_pointers(run: RunFolder, state: TrainState) -> None:
+    """A kill between a checkpoint and its pointers left them behind: the state that was loaded knows better."""
+    if run.pointed("last") != state.update:
+        run.point("last", state.update)
     if state.best_update is not None and run.pointed("best") != state.best_update:
         run.point("best", state.best_update, value=state.best)
 
