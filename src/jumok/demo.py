@@ -24,6 +24,7 @@ from jumok.training.run import RunFolder
 TEST_SENTENCES = 500
 SHOWN, DRAWN = 10, 3
 MARKER = ".demo"
+NAMES = {"fr": "French", "ko": "Korean"}
 
 
 def run_demo(language: str, run: Path, minutes: float) -> None:
@@ -63,7 +64,7 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
         screen.print()
     write_report(
         model.run.report,
-        f"jumok demo: English → {language}",
+        f"jumok demo: English → {NAMES[language]}",
         recipes.dump(model.recipe),
         model.run.events(),
         shown,
