@@ -65,6 +65,8 @@ class Tokenizer:
             return self._model.encode_batch_fast(list(texts), add_special_tokens=False)
         except (TypeError, UnicodeEncodeError):  # half a surrogate pair, as broken input decodes to
             return self._model.encode_batch_fast([sound(text) for text in texts], add_special_tokens=False)
+        except Exception as error:  # the library's errors have no class of their own
+            raise BadInput(f"the tokenizer cannot cut this text ({error}): its tokenizer.json is damaged") from None
 
     def encode_with_offsets(self, text: str) -> Encoded:
         row = self._model.encode(sound(text), add_special_tokens=False)
