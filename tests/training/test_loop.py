@@ -186,3 +186,16 @@ def test_a_plateau_cuts_the_rate(tmp_path: Path) -> None:
     ]
     make(tmp_path, task, *keys).go()
     assert [event["learning_rate"] for event in told(tmp_path, "train")] == [0.05, 0.05, 0.05, 0.025, 0.025, 0.0125]
+
+
+@pytest.mark.parametrize("problem", [math.nan, math.inf, Failure("row 0, step 3: not a number")])
+def test_a_validation_that_is_not_a_number_stops_the_run(tmp_path: Path, problem: float | Failure) -> None:
+    class Diverged(LineTask):
+        def validate(self) -> dict[str, float]:
+            if isinstance(problem, Failure):
+                raise problem
+            return {"loss": problem}
+
+    loop = make(tmp_path, Diverged(), "training.updates=9", "training.validate_every=4", "training.checkpoint_every=3")
+    with pytest.raises(Failure, match=r"validation after update 4 .*checkpoint of update 3 is kept.*learning_rate"):
+        loop.go()
