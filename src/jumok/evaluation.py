@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from jumok.api import TrainedTranslator
+from jumok.data.pharaoh import read_pharaoh
 from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
-from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, check_range, read_pharaoh
+from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, check_range
 from jumok.inspect.forced import word_links
 from jumok.recipe import Corpus
 from jumok.tasks.metrics import Score, corpus_scores

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from jumok.api import TrainedTranslator
 from jumok.data.compression import open_file
+from jumok.data.pharaoh import format_pharaoh
 from jumok.data.readers import read_lines
 from jumok.errors import BadInput, ReaderGone
-from jumok.inspect.alignment import format_pharaoh
 from jumok.inspect.forced import word_links
 from jumok.tasks.translator import TooLong, Translation
 

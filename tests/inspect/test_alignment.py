@@ -7,15 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumok.data.pharaoh import format_pharaoh, parse_pharaoh, read_pharaoh
 from jumok.errors import BadInput
-from jumok.inspect.alignment import (
-    alignment_error_rate,
-    argmax_links,
-    check_range,
-    format_pharaoh,
-    parse_pharaoh,
-    read_pharaoh,
-)
+from jumok.inspect.alignment import alignment_error_rate, argmax_links, check_range
 
 LINKS = st.sets(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=12)
 

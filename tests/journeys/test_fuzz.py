@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from jumok import recipe as recipes
+from jumok.data.pharaoh import parse_pharaoh
 from jumok.data.readers import read_pairs
 from jumok.errors import JumokError
-from jumok.inspect.alignment import parse_pharaoh
 from jumok.inspect.attention import Attention
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer, train_tokenizer

@@ -12,8 +12,9 @@ from dataclasses import replace
 import torch
 
 from jumok.data.batch import PairBatch
+from jumok.data.pharaoh import Link
 from jumok.errors import BadInput
-from jumok.inspect.alignment import Link, argmax_links
+from jumok.inspect.alignment import argmax_links
 from jumok.inspect.attention import Attention
 from jumok.inspect.record import record
 from jumok.tasks.translator import Translator

@@ -5,7 +5,6 @@ for pair in pairs("en", "fr", "train", 20_000):
     pair.source, pair.target, pair.pharaoh()
 """
 
-from jumok.data.grammar.alignment import parse_pharaoh, to_pharaoh
 from jumok.data.grammar.corpus import DEFAULT_SIZE, LANGUAGES, SPLITS, Pair, fingerprint, pairs, vocabulary
 
 __all__ = [
@@ -15,7 +14,5 @@ __all__ = [
     "Pair",
     "fingerprint",
     "pairs",
-    "parse_pharaoh",
-    "to_pharaoh",
     "vocabulary",
 ]

@@ -2,7 +2,7 @@
 
 A word is `(text, sure, possible, reference)`. `sure` holds the bits it stands for, `possible` those that are only fused
 into it (the article in l'étudiant, the tense in a Korean verb). `reference` is the entity a head noun names, or
-minus the entity a pronoun points to. Links are written as in published sets: `3-4` sure, `3?4` possible.
+minus the entity a pronoun points to.
 """
 
 Word = tuple[str, int, int, int]
@@ -34,24 +34,3 @@ def antecedents(words: list[Word]) -> Links:
         for index, word in enumerate(words)
         if word[3] < 0 and -word[3] in heads and heads[-word[3]] != index
     )
-
-
-def to_pharaoh(sure: Links, possible: Links) -> str:
-    """One line: `0-0 1-2 3?4`."""
-    certain = set(sure)
-    return " ".join(f"{i}-{j}" if (i, j) in certain else f"{i}?{j}" for i, j in possible)
-
-
-def parse_pharaoh(line: str) -> tuple[Links, Links]:
-    """The sure and the possible links of a line written by `to_pharaoh`."""
-    sure: list[tuple[int, int]] = []
-    possible: list[tuple[int, int]] = []
-    for item in line.split():
-        mark = "-" if "-" in item else "?"
-        left, found, right = item.partition(mark)
-        if not (found and left.isdecimal() and right.isdecimal()):
-            raise ValueError(f"not an alignment: {item!r}; expected i-j (sure) or i?j (possible)")
-        possible.append((int(left), int(right)))
-        if mark == "-":
-            sure.append((int(left), int(right)))
-    return tuple(sure), tuple(possible)

@@ -12,13 +12,14 @@ from hashlib import blake2b
 from pathlib import Path
 
 from jumok.data.grammar import english
-from jumok.data.grammar.alignment import Links, Word, align, antecedents, to_pharaoh
+from jumok.data.grammar.alignment import Links, Word, align, antecedents
 from jumok.data.grammar.french import French
 from jumok.data.grammar.korean import Korean
 from jumok.data.grammar.lexicon import adjectives, adverbs, nouns, that_verbs, verbs
 from jumok.data.grammar.named import i_am_a_student, the_hungry_dog
 from jumok.data.grammar.sampler import Sampler
 from jumok.data.grammar.tree import Sentence
+from jumok.data.pharaoh import format_pharaoh
 
 LANGUAGES = ("en", "fr", "ko")
 SPLITS = ("train", "valid", "test")
@@ -42,7 +43,7 @@ class Pair:
 
     def pharaoh(self) -> str:
         """The links in one line, `i-j` sure and `i?j` possible."""
-        return to_pharaoh(self.sure, self.possible)
+        return format_pharaoh(self.sure, self.possible)
 
 
 def speaker(language: str) -> Callable[[Sentence], list[Word]]:
