@@ -181,6 +181,8 @@ def _run(
             threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"
             say(f"{parameters:,} parameters on {device} ({threads}), {_sizes(task)}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
+        if loop.state.total is None:
+            say("measuring the speed of the first updates …")
         events.sinks.extend(sinks)
         folder.report.unlink(missing_ok=True)  # an older one would speak of an earlier state
         state = loop.go()
@@ -189,7 +191,7 @@ def _run(
 
 
 def _sizes(task: TranslationTask) -> str:
-    pairs = sum(len(store) for store in task.stores)
+    pairs = sum(len(store) for store in task.stores) - (len(task.valid_rows) if task.valid in task.stores else 0)
     batches = task.plan.batches_per_epoch
     return f"{pairs:,} training pairs, {len(task.valid_rows):,} for validation, {batches:,} batches an epoch"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -27,12 +29,13 @@ MARKER = ".demo"
 NAMES = {"fr": "French", "ko": "Korean"}
 
 
-def run_demo(language: str, run: Path, minutes: float) -> None:
+def run_demo(language: str, run: Path | None, minutes: float) -> None:
     """Train an attention LSTM from English on the embedded corpus and show all there is to see of it."""
     if language not in grammar.LANGUAGES[1:]:
         raise BadInput(f"demo {language}: the embedded corpus has {' and '.join(grammar.LANGUAGES[1:])}")
     if not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
+    run = run or Path("runs") / ("demo" if language == "fr" else f"demo-{language}")
     _make_room(run)
     screen = Console(highlight=False)
     direction = f"en-{language}"
@@ -74,12 +77,23 @@ def run_demo(language: str, run: Path, minutes: float) -> None:
     )
     screen.print(f"[bold]Report with curves and pictures:[/] {model.run.report}\n")
     screen.print("[bold]What to type next")
+    jumok = _command()
     for command in (
-        f'echo "I am a student." | jumok translate --run {run}',
-        f'jumok attend --run {run} "I am a student." --out attention.png',
-        "jumok train lstm-luong --source my.de --target my.en --run runs/mine",
+        f'{jumok} translate --run {run} "I am a student."',
+        f'{jumok} attend --run {run} "I am a student." --out attention.png',
+        f"{jumok} train lstm-luong --source my.de --target my.en --run runs/mine",
     ):
         screen.print(f"  {command}", soft_wrap=True)
+
+
+def _command() -> str:
+    """How this very installation is called from the user's shell: the bare name only where the shell would find it."""
+    if shutil.which("jumok"):
+        return "jumok"
+    beside = Path(sys.executable).with_name("jumok")
+    if not beside.exists():
+        return f"{Path(sys.executable).name} -m jumok"
+    return str(beside.relative_to(Path.cwd()) if beside.is_relative_to(Path.cwd()) else beside)
 
 
 def _make_room(run: Path) -> None:
@@ -107,7 +121,7 @@ def attention_error(model: api.TrainedTranslator, pairs: list[grammar.Pair]) -> 
 def _table(rows: list[Translated]) -> Table:
     table = Table(show_lines=True, header_style="bold")
     for heading in ("source", "translation", "reference"):
-        table.add_column(heading, ratio=1)
+        table.add_column(heading, ratio=1, overflow="fold")  # an ellipsis would swallow wide characters
     for row in rows:
         same = "green" if row.translation == row.reference else "yellow"
         table.add_row(escape(row.source), f"[{same}]{escape(row.translation)}[/]", escape(row.reference or ""))

@@ -147,7 +147,9 @@ class Training(Section):
     schedule: Literal["constant", "inverse-sqrt", "cosine", "linear", "plateau"] = Field(
         "cosine", description="How the learning rate falls after the warm-up."
     )
-    warmup: int = Field(200, ge=0, description="Updates over which the learning rate rises from 0.")
+    warmup: int = Field(
+        200, ge=0, description="Updates over which the learning rate rises from 0 (at most a quarter of all)."
+    )
     plateau_patience: int = Field(2, ge=0, description="plateau: validations without progress before a cut.")
     plateau_factor: float = Field(0.5, gt=0, lt=1, description="plateau: what the learning rate is multiplied by.")
     label_smoothing: float = Field(

@@ -96,6 +96,8 @@ def _file_chunks(path: Path, size: int) -> Iterator[list[str]]:
 
 def _stdin_chunks(size: int) -> Iterator[list[str]]:
     """A thread reads ahead while the model works; a chunk is what is there, at least one line, at most `size`."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("one sentence a line, please; Ctrl-D ends", file=sys.stderr)
     lines: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=4 * size)
 
     def read() -> None:

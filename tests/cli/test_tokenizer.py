@@ -70,7 +70,11 @@ def test_show(folder: Path) -> None:
 
 def test_an_existing_tokenizer_may_be_replaced_but_nothing_else(folder: Path, tmp_path: Path) -> None:
     text = str(tmp_path / "a.txt")
-    run("train", text, "--kind", "character", "--out", str(folder))
+    before = Tokenizer.load(folder).fingerprint
+    with pytest.raises(BadInput, match="--force"):
+        run("train", text, "--kind", "character", "--out", str(folder))
+    assert Tokenizer.load(folder).fingerprint == before
+    run("train", text, "--kind", "character", "--out", str(folder), "--force")
     assert Tokenizer.load(folder).kind == "character"
     with pytest.raises(BadInput, match="is not a tokenizer folder"):
         run("train", text, "--out", str(tmp_path))

@@ -69,12 +69,22 @@ def test_a_line_of_a_megabyte_is_left_out_and_named(corpus: Corpus, tmp_path: Pa
     assert "601" in result.stderr
 
 
+def test_a_file_with_both_sides_is_not_taken_for_one(corpus: Corpus, tmp_path: Path) -> None:
+    both = write(tmp_path / "both.tsv", b"a b\tc d\n" * 600)
+    refused(train(both, corpus[1], tmp_path / "run"), "both.tsv", "data.train.file")
+    result = jumok(
+        "train", "lstm-luong", f"data.train.file={both}", *SMALL, "training.updates=2", "--run", tmp_path / "run"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "570 training pairs, 30 for validation" in result.stderr
+
+
 def test_wrong_keys_and_types(corpus: Corpus, tmp_path: Path) -> None:
     refused(train(corpus[0], corpus[1], tmp_path / "run", "model.widht=3"), "model.widht", '"width"')
     refused(train(corpus[0], corpus[1], tmp_path / "run", "model.width=wide"), "model.width", "wide")
     refused(train(corpus[0], corpus[1], tmp_path / "run", "model.scorer=generall"), "general")
     refused(train(corpus[0], corpus[1], tmp_path / "run", "device=cuda"), "cuda") if not _has_gpu() else None
-    refused(jumok("train", "lstm-luong", "--source", corpus[0], "--run", tmp_path / "run"), "target")
+    refused(jumok("train", "lstm-luong", "--source", corpus[0], "--run", tmp_path / "run"), "--target is missing")
 
 
 def _has_gpu() -> bool:

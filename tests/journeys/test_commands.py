@@ -47,6 +47,13 @@ def test_translate_keeps_order_and_empty_lines(trained: Path, corpus: Corpus) ->
     assert package.load(trained).translate(sentences) == [lines[0], *lines[2:4], *lines[5:7]]
 
 
+def test_translate_takes_sentences_as_arguments(trained: Path, corpus: Corpus) -> None:
+    sentences = corpus[0].read_text().splitlines()[:2]
+    told = jumok("translate", "--run", trained, *sentences)
+    assert told.stdout == jumok("translate", "--run", trained, input="\n".join(sentences) + "\n").stdout
+    refused(jumok("translate", "a", "--input", corpus[0]), "not both")
+
+
 def test_translate_answers_a_waiting_person_line_by_line(trained: Path) -> None:
     """A second sentence is only sent after the first answer has come: nothing may wait for the end of the input."""
     command = [sys.executable, "-m", "jumok", "translate", "--run", str(trained)]

@@ -51,3 +51,10 @@ def test_weight_decay_shrinks_matrices_only() -> None:
     optimizer.step()
     torch.testing.assert_close(model.weight.detach(), before["weight"] * 0.9)
     torch.testing.assert_close(model.bias.detach(), before["bias"])
+
+
+def test_a_short_run_does_not_spend_itself_on_the_warm_up() -> None:
+    training = Training(schedule="linear", warmup=200, learning_rate=1.0)
+    values = [learning_rate(training, update, 40) for update in range(40)]
+    assert max(values) == values[9] == 1.0
+    assert values[-1] < 0.1

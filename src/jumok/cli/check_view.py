@@ -44,7 +44,7 @@ SIDES = ("source", "target")
 
 def _counts(report: CheckReport, names: Sequence[str]) -> Table:
     table = Table("side", box=None, pad_edge=False)
-    for heading in ("lines", "blank", "words", "characters", "words a line", "longest"):
+    for heading in ("lines", "blank", "words", "characters", "words a line", "longest line"):
         table.add_column(heading, justify="right")
     table.add_column("script")
     for name, side in zip(names, (report.source, report.target), strict=True):
@@ -54,7 +54,7 @@ def _counts(report: CheckReport, names: Sequence[str]) -> Table:
 
 def _row(side: Side) -> list[str]:
     mean = side.words / max(1, side.lines - side.blank)
-    longest = f"{side.longest:,} (line {side.longest_line})"
+    longest = f"{side.longest:,} characters (line {side.longest_line})"
     counts = [f"{count:,}" for count in (side.lines, side.blank, side.words, side.characters)]
     return [*counts, f"{mean:.1f}", longest, side.script or "-"]
 

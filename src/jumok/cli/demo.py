@@ -9,7 +9,9 @@ import typer
 
 def demo(
     language: str = typer.Argument("fr", help="Translate English into fr or ko."),
-    run: Path = typer.Option(Path("runs/demo"), "--run", help="Where the run goes (an older demo there is replaced)."),
+    run: Path | None = typer.Option(
+        None, "--run", help="Where the run goes (an older demo there is replaced). [default: runs/demo, runs/demo-ko]"
+    ),
     minutes: float = typer.Option(2.0, help="Training time."),
 ) -> None:
     """Train a translator on the embedded corpus, score it, and see what it attends to."""

@@ -25,12 +25,15 @@ def train(
     kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, or byte (byte-level BPE).")] = "bpe",
     vocabulary: Annotated[int, typer.Option(min=8, help="Largest number of tokens.")] = 8000,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case all text.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a tokenizer that is there already.")] = False,
 ) -> None:
     """Learn a vocabulary from text files. Give both languages' files for a joint one."""
     from jumok.data.readers import read_lines
     from jumok.errors import BadInput
     from jumok.text.tokenizer import train_tokenizer
 
+    if (out / "tokenizer.json").is_file() and not force:
+        raise BadInput(f"{out} holds a tokenizer already: choose another --out, or replace it with --force")
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "tokenizer.json").is_file())):
         raise BadInput(f"{out}: is there already and is not a tokenizer folder; choose another --out")
     tokenizer = train_tokenizer((line for file in files for line in read_lines(file)), kind, vocabulary, lowercase)

@@ -57,6 +57,10 @@ def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str]
         if any(files.values()):
             raise BadInput("--source and --target need a recipe to train: jumok train lstm-luong --source …")
         return None
+    for one, other in (("source", "target"), ("target", "source")):
+        for kind, option in (("train", "--"), ("valid", "--valid-")):
+            if files[f"{kind}.{one}"] and not files[f"{kind}.{other}"]:
+                raise BadInput(f"{option}{one} is given, but {option}{other} is missing")
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     return recipes.read(recipe, [*named, *overrides])
 

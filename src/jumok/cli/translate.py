@@ -6,8 +6,11 @@ from pathlib import Path
 
 import typer
 
+from jumok.errors import BadInput
+
 
 def translate(
+    sentences: list[str] | None = typer.Argument(None, help="Sentences, each in quotes. Without them, stdin is read."),
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
     beam: int | None = typer.Option(None, help="Hypotheses kept at each step; 1 is greedy. [default: the recipe's]"),
     nbest: int = typer.Option(
@@ -27,7 +30,9 @@ def translate(
 
     options = StreamOptions(beam, nbest, scores, alignments, batch, too_long)
     model = api.load(run, device)
-    chunks = waiting_lines(input)
+    if sentences and input is not None:
+        raise BadInput("give sentences or --input, not both")
+    chunks = waiting_lines(input) if not sentences else lambda size: iter([sentences])
     with open_output(output, input) as write:
         for line in stream(model, chunks, options):
             write(line)

@@ -88,6 +88,12 @@ def is_json(file: str | Path) -> bool:
 
 
 def _parallel_pairs(source: str, target: str) -> Pairs:
+    for file in (source, target):
+        if Path(without_compression(file)).suffix.lower() in (".tsv", ".jsonl", ".csv"):
+            raise BadInput(
+                f"{file}: this looks like a file with both sides, but it is given as one side. "
+                f"Name it as such: data.train.file={file}"
+            )
     with contextlib.closing(read_lines(source)) as sources, contextlib.closing(read_lines(target)) as targets:
         lines = 0
         while True:

@@ -21,7 +21,7 @@ def choose_device(name: str) -> torch.device:
         raise BadInput(f'device "{name}": choose auto, cpu, cuda or mps')
     if not available[name]:
         there = ", ".join(kind for kind, is_there in available.items() if is_there)
-        raise BadInput(f"device: {name} is not available on this machine (there is: {there}). Use device=auto")
+        raise BadInput(f"device: {name} is not available on this machine (there is: {there}). Use auto")
     return torch.device(name)
 
 

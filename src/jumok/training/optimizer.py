@@ -30,7 +30,7 @@ def build_optimizer(model: nn.Module, training: Training) -> torch.optim.AdamW:
 def learning_rate(training: Training, update: int, total: int | None, plateau_scale: float = 1.0) -> float:
     """The rate for the update with number `update` (from 0).
 
-    A linear rise over `warmup` updates to the peak, then
+    A linear rise over `warmup` updates (at most a quarter of the run) to the peak, then
         constant      peak
         inverse-sqrt  peak · √(warmup / t)
         cosine        peak · ½ (1 + cos(π · progress))
@@ -39,6 +39,8 @@ def learning_rate(training: Training, update: int, total: int | None, plateau_sc
     While `--minutes` has not fixed `total` yet, the rate stays at the peak after the warm-up.
     """
     peak, warmup = training.learning_rate, training.warmup
+    if total is not None:
+        warmup = min(warmup, total // 4)  # a short run (`--minutes 1`) must not spend itself on rising
     time = update + 1
     if time <= warmup:
         return peak * time / warmup
