@@ -31,7 +31,7 @@ format: .venv/.test
 
 # On a machine with a GPU (its own Python with PyTorch): the paths that only exist there
 gpu-check:
-	PYTHONPATH=src $(PYTHON) -m pytest -p no:cacheprovider tests/gpu
+	PYTHONPATH="src:$$PYTHONPATH" $(PYTHON) -m pytest -p no:cacheprovider tests/gpu
 
 .venv/.base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
