@@ -68,12 +68,11 @@ def verify(
         plain, disturbed = Path(place) / "undisturbed", Path(place) / "killed"
         say(f"training {updates} updates undisturbed …")
         _finish(_start(file, plain, False, plugins))
-        last = json.loads((plain / "checkpoints" / f"step-{updates}" / checkpoint.STATE).read_text(encoding="utf-8"))
-        seconds = 0.8 * last["seconds"] / kills  # so that all kills fall into the training itself
+        span = max(1, updates // (kills + 1))
         done = writing = 0
         process = _start(file, disturbed, False, plugins)
         for number in range(kills):
-            was_writing = _wait_for_moment(process, disturbed, moments, seconds, while_writing=number % 2 == 1)
+            was_writing = _wait_for_moment(process, disturbed, moments, span, updates - 1, number % 2 == 1)
             if process.poll() is not None:
                 break
             process.kill()
@@ -104,21 +103,33 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_moment(
-    process: subprocess.Popen[bytes], run: Path, moments: random.Random, seconds: float, while_writing: bool
+    process: subprocess.Popen[bytes], run: Path, moments: random.Random, span: int, last: int, while_writing: bool
 ) -> bool:
-    """Wait until the run has begun, then for a random while, or for a checkpoint to be under way."""
+    """Wait until the run has gone a random way beyond its last checkpoint, or until it is writing one.
+
+    Told by its progress, not by the clock: a machine that is busy now and idle in a moment must not spoil the proof.
+    """
     metrics = run / "metrics.jsonl"
-    before = metrics.stat().st_size if metrics.exists() else 0
-    while process.poll() is None and (not metrics.exists() or metrics.stat().st_size <= before):
-        time.sleep(0.002)
-    until = time.monotonic() + moments.uniform(0.0, seconds)
+    before = metrics.stat().st_mtime_ns if metrics.exists() else None
+    while process.poll() is None and (not metrics.exists() or metrics.stat().st_mtime_ns == before):
+        time.sleep(0.002)  # it is still starting; what the file holds is of the time before
+    target = min((RunFolder(run).pointed("last") or 0) + moments.randint(1, span), last)
     while process.poll() is None:
         if while_writing and any((run / "checkpoints").glob(".writing-*")):
             return True
-        if not while_writing and time.monotonic() > until:
+        if not while_writing and _progress(metrics) >= target:
+            time.sleep(moments.uniform(0.0, 0.02))  # not always right behind a line of progress
             return False
         time.sleep(0.0005)
     return False
+
+
+def _progress(metrics: Path) -> int:
+    """The last update that metrics.jsonl tells of; a line that is just being written does not count."""
+    for line in reversed(metrics.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]):
+        if line.startswith('{"event": "train", "step": '):
+            return int(json.loads(line)["step"])
+    return 0
 
 
 def differences(one: RunFolder, other: RunFolder) -> list[str]:
