@@ -27,6 +27,8 @@ TEST_SENTENCES = 500
 SHOWN, DRAWN = 10, 3
 MARKER = ".demo"
 NAMES = {"fr": "French", "ko": "Korean"}
+# Korean words carry their particles and endings: whole words would leave too many unknown
+KEYS: dict[str, list[str]] = {"fr": [], "ko": ["tokenizer.kind=bpe", "tokenizer.vocabulary=3000"]}
 
 
 def run_demo(language: str, run: Path | None, minutes: float) -> None:
@@ -42,7 +44,9 @@ def run_demo(language: str, run: Path | None, minutes: float) -> None:
     screen.print(
         f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)"
     )
-    recipe = recipes.read("demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}"])
+    recipe = recipes.read(
+        "demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}", *KEYS[language]]
+    )
     model = api.train(recipe, run, minutes=minutes, report=False)
 
     pairs = list(grammar.pairs("en", language, "test", TEST_SENTENCES))
