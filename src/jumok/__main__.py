@@ -11,8 +11,8 @@ def main() -> None:
     """Run a command; turn its errors into one message and an exit code."""
     from jumok.cli.main import run
 
-    # PyTorch's threads wait for each other by spinning. On a busy machine that starves the very thread they wait for:
-    # with a shorter spin the demo's training is 1.6 times as fast beside one busy process, and as fast on a quiet one.
+    # PyTorch's threads wait for each other by spinning. On a busy machine that starves the very thread they wait for;
+    # a shorter spin gives the core back sooner and costs nothing that could be seen on a quiet one.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

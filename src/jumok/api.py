@@ -97,6 +97,8 @@ def _load_tokenizers(run: RunFolder, recipe: Recipe) -> tuple[Tokenizer, Tokeniz
 
 def _save_tokenizers(run: RunFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
     """Both or none: a run killed in between must not be taken for one with a single vocabulary."""
+    for abandoned in run.path.glob(".tokenizer-*"):  # of a run that was killed here; nobody else is in a locked folder
+        remove_folder(abandoned)
     temporary = run.path / f".tokenizer-{os.getpid()}"
     for name, tokenizer in zip(("source", "target"), dict.fromkeys(tokenizers), strict=False):
         tokenizer.save(temporary / name)

@@ -64,12 +64,14 @@ def evaluate(
         raise BadInput("--alignments: this model has no attention to compare. Leave the option out to score it.")
     pairs = list(read_pairs(Corpus(source=[str(source)], target=[str(reference)])))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    # first, because a gold file that does not fit should be refused before the long work of translating
+    alignment = None if gold is None else evaluate_alignments(model, sources, references, gold, one_based)
     outputs = model.translate(sources, beam=beam, too_long="truncate")
     return Evaluation(
         len(pairs),
         outputs,
         corpus_scores(outputs, references),
-        None if gold is None else evaluate_alignments(model, sources, references, gold, one_based),
+        alignment,
         corpus_scores(outputs, references, lowercase_tokenised=True)[:1] if tutorial else [],
         sum(len(row) > model.max_length for row in model.source.encode(sources)),
     )

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there: everything a run writes goes through here."""
+"""Files that are either whole or not there, and the disk's errors in words."""
 
 from __future__ import annotations
 

@@ -10,8 +10,7 @@ class Embedding(nn.Embedding):
     """E[y] · √d, with E ~ N(0, 1/d) (Vaswani et al. 2017, 3.4).
 
     What comes out has unit variance, while E itself has the size an output layer wants that shares it. The factor also
-    lets the vectors of rare words learn at the pace of the rest: under Adam, a recurrent translator on the embedded
-    grammar reached a given loss in about half the updates. Padding is the zero vector.
+    lets the vectors of rare words learn at the pace of the rest under Adam. Padding is the zero vector.
     """
 
     def __init__(self, vocabulary: int, width: int, padding: int) -> None:

@@ -147,25 +147,30 @@ class Loop:
     def _fix_plan(self, began: float) -> None:
         """`--minutes`: the speed is known now, so the number of updates is fixed, once, and stored."""
         validation_began = time.perf_counter()
-        self.task.validate()
+        self._validation()
         validation = time.perf_counter() - validation_began
         self.pace.fix(time.perf_counter() - began, validation, self.training)
         self.events("plan", self.state.update, updates=self.state.total, reason=self.pace.reason)
 
+    def _validation(self) -> dict[str, float]:
+        """The numbers of the validation set, or why there are none."""
+        try:
+            values = self.task.validate()
+            if math.isfinite(values["loss"]):
+                return values
+            problem = f"its loss is {values['loss']}"
+        except Failure as error:  # the search meets the same numbers
+            problem = str(error)
+        raise Failure(
+            f"the validation after update {self.state.update} is not a number: {problem}. The training has diverged; "
+            f"the checkpoint of update {self.run.pointed('last')} is kept. Start again with a lower "
+            f"training.learning_rate (now {self.training.learning_rate:g}) or training.clip (now {self.training.clip:g})."
+        )
+
     def _validate(self) -> bool:
         """Measure on the validation set; True when this is the best so far."""
         state, training = self.state, self.training
-        try:
-            values = self.task.validate()
-            problem = None if math.isfinite(values["loss"]) else f"its loss is {values['loss']}"
-        except Failure as error:  # the search meets the same numbers
-            problem = str(error)
-        if problem:
-            raise Failure(
-                f"the validation after update {state.update} is not a number: {problem}. The training has diverged; "
-                f"the checkpoint of update {self.run.pointed('last')} is kept. Start again with a lower "
-                f"training.learning_rate (now {training.learning_rate:g}) or training.clip (now {training.clip:g})."
-            )
+        values = self._validation()
         value = -values["loss"] if training.metric == "loss" else values[training.metric]
         is_best = state.note_validation(value, training.plateau_patience, training.plateau_factor)
         self.events("valid", state.update, **values, best=is_best)
