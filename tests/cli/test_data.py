@@ -7,22 +7,18 @@ import hashlib
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from commands import invoke
 
 from jumok.cli.check_view import bar
 from jumok.cli.data import app
 from jumok.data import catalogue
 from jumok.errors import BadInput
 
-
-def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, app)
 
 
 @pytest.fixture

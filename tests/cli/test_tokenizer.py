@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from commands import invoke
 
 from jumok.cli.tokenizer import app, encode
 from jumok.errors import BadInput
 from jumok.text.tokenizer import Tokenizer
 
-
-def run(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, list(arguments))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+run = partial(invoke, app)
 
 
 @pytest.fixture

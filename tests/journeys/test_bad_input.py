@@ -168,17 +168,17 @@ def test_a_sentence_over_the_limit(trained: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "words"),
     [
-        ["--beam", 0],
-        ["--nbest", 3, "--beam", 2],
-        ["--too-long", "perhaps"],
-        ["--device", "tpu"],
-        ["--input", "/no/file"],
+        (["--beam", 0], ["--beam 0"]),
+        (["--nbest", 3, "--beam", 2], ["nbest 3", "beam is 2"]),
+        (["--too-long", "perhaps"], ["--too-long perhaps", "truncate"]),
+        (["--device", "tpu"], ["tpu", "auto"]),
+        (["--input", "/no/file"], ["/no/file"]),
     ],
 )
-def test_impossible_options(trained: Path, options: list[object]) -> None:
-    refused(jumok("translate", "--run", trained, *options, input="a\n"))
+def test_impossible_options(trained: Path, options: list[object], words: list[str]) -> None:
+    refused(jumok("translate", "--run", trained, *options, input="a\n"), *words)
 
 
 def test_gold_alignments_that_do_not_fit(trained: Path, corpus: Corpus, tmp_path: Path) -> None:

@@ -1,17 +1,5 @@
-"""Fresh random inputs in every run; the seed is printed when a test fails."""
+"""Fresh random inputs in every run."""
 
-from __future__ import annotations
+from seeded import seed
 
-import secrets
-
-import pytest
-import torch
-
-
-@pytest.fixture(autouse=True)
-def seed() -> int:
-    torch.set_num_threads(1)
-    value = secrets.randbelow(2**31)
-    print(f"seed {value}")
-    torch.manual_seed(value)
-    return value
+__all__ = ["seed"]
