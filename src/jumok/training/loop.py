@@ -161,10 +161,11 @@ class Loop:
             problem = f"its loss is {values['loss']}"
         except Failure as error:  # the search meets the same numbers
             problem = str(error)
+        rate, clip = self.training.learning_rate, self.training.clip
         raise Failure(
             f"the validation after update {self.state.update} is not a number: {problem}. The training has diverged; "
             f"the checkpoint of update {self.run.pointed('last')} is kept. Start again with a lower "
-            f"training.learning_rate (now {self.training.learning_rate:g}) or training.clip (now {self.training.clip:g})."
+            f"training.learning_rate (now {rate:g}) or training.clip (now {clip:g})."
         )
 
     def _validate(self) -> bool:
