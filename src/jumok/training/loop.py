@@ -73,7 +73,7 @@ class Loop:
                 if state.update == state.total:
                     state.stopped = f"all {state.total} updates are done"
                 elif training.patience and state.stale >= training.patience:
-                    state.stopped = f"no progress in {state.stale} validations"
+                    state.stopped = f"no progress in {state.stale} validation{'s' * (state.stale > 1)}"
                 state.seconds = time.perf_counter() - began
                 if save or state.stopped:
                     self._save(best=is_best)
