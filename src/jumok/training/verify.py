@@ -40,7 +40,8 @@ class Comparison:
         return not self.differences
 
     def summary(self) -> str:
-        told = f"{self.kills} kill{'s' * (self.kills > 1)} ({self.kills_while_writing} while a checkpoint was being written)"
+        kills = f"{self.kills} kill{'s' * (self.kills > 1)}"
+        told = f"{kills} ({self.kills_while_writing} while a checkpoint was being written)"
         if not self.kills:
             return f"nothing was proved: all was over before the first kill. Give more --updates than {self.updates}"
         if self.identical:
