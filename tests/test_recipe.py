@@ -11,10 +11,11 @@ from pydantic import BaseModel
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
+from jumok.recipe.reading import _sections
 
 
 def every_section(section: type[BaseModel]) -> list[type[BaseModel]]:
-    inner = [s for field in section.model_fields.values() for s in recipes._sections(field.annotation)]
+    inner = [s for field in section.model_fields.values() for s in _sections(field.annotation)]
     return [section, *(deeper for s in inner for deeper in every_section(s))]
 
 

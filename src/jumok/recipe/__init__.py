@@ -1,0 +1,16 @@
+"""The typed description of a run: everything that decides its result is in here.
+
+Every field has a description; the same words are its help in `jumok recipes NAME`, in `jumok recipes --schema` and in
+the error messages. Unknown keys are refused with the nearest right one.
+"""
+
+from jumok.recipe.models import Seq2SeqSection
+from jumok.recipe.reading import about, assign, check, names, read
+from jumok.recipe.sections import Corpus, Data, Search, Section, TokenizerSection, Training
+from jumok.recipe.whole import FORMAT, Recipe
+from jumok.recipe.writing import dump, explain
+
+__all__ = [
+    "FORMAT", "Corpus", "Data", "Recipe", "Search", "Section", "Seq2SeqSection", "TokenizerSection", "Training",
+    "about", "assign", "check", "dump", "explain", "names", "read",
+]  # fmt: skip

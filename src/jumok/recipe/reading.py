@@ -1,0 +1,143 @@
+"""Reading recipes: shipped ones by name, files by path, with overrides; errors in the user's own keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from jumok.errors import BadInput, did_you_mean
+from jumok.recipe.whole import Recipe
+
+
+def names() -> list[str]:
+    """The recipes that ship with the package."""
+    return sorted(p.name.removesuffix(".yaml") for p in _folder().iterdir() if p.name.endswith(".yaml"))
+
+
+def _folder() -> Any:
+    return resources.files("jumok") / "recipes"
+
+
+def read(name: str, overrides: Sequence[str] = ()) -> Recipe:
+    """A shipped recipe by name, or a YAML file by path, with `key.path=value` overrides."""
+    text, origin = _text(name)
+    try:
+        raw = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{origin}: not valid YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise BadInput(f"{origin}: a recipe is a mapping of keys (data:, model:, …), this is {type(raw).__name__}")
+    for override in overrides:
+        _override(raw, override)
+    _drop_foreign_validation(raw, overrides)
+    return check(raw, origin)
+
+
+def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Who brings training files is not validated on the recipe's own grammar: it would say nothing about them."""
+    keys = [override.partition("=")[0].split(".") for override in overrides]
+    brings_files = any(key[:2] == ["data", "train"] and key[-1] in ("source", "target", "file") for key in keys)
+    names_validation = any(key[:2] == ["data", "valid"] for key in keys)
+    valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
+    if brings_files and not names_validation and isinstance(valid, dict) and "grammar" in valid:
+        raw["data"]["valid"] = None
+
+
+def about(name: str) -> str:
+    """What a recipe is, in its own words: its first comment line."""
+    first = _text(name)[0].partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else name
+
+
+def _text(name: str) -> tuple[str, str]:
+    path = Path(name)
+    if name in names():
+        return (_folder() / f"{name}.yaml").read_text(encoding="utf-8"), f"recipe {name}"
+    if not path.is_file():
+        hint = did_you_mean(name, names())
+        raise BadInput(f'no recipe "{name}": it is neither a file nor a shipped recipe.{hint} See: jumok recipes')
+    try:
+        return path.read_text(encoding="utf-8"), name
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{name}: not UTF-8 at byte {error.start}") from None
+
+
+def check(raw: dict[str, Any], origin: str) -> Recipe:
+    """Turn pydantic's errors into sentences about the user's keys."""
+    try:
+        return Recipe.model_validate(raw)
+    except ValidationError as error:
+        lines = [_explain_error(item, raw) for item in error.errors()]
+        raise BadInput(f"{origin}: " + "\n  ".join(lines)) from None
+
+
+def _explain_error(item: Any, raw: Any) -> str:
+    location = [part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+    path = ".".join(str(part) for part in location)
+    if item["type"] == "extra_forbidden":
+        section = _section_at(location[:-1])
+        return f'unknown key "{path}".{did_you_mean(str(location[-1]), section.model_fields)}'
+    if item["type"] == "missing":
+        return f'missing key "{path}"'
+    message = str(item["msg"]).removeprefix("Value error, ")
+    given = "" if isinstance(item["input"], dict | list) else f" (given: {item['input']!r})"
+    return f"{path}: {message}{given}" if path else message
+
+
+def _section_at(location: Sequence[str | int]) -> type[BaseModel]:
+    """The model class a key path leads to."""
+    section: type[BaseModel] = Recipe
+    for part in location:
+        if isinstance(part, int):
+            continue
+        section = next(_sections(section.model_fields[part].annotation))
+    return section
+
+
+def _sections(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in getattr(annotation, "__args__", ()):
+        yield from _sections(argument)
+
+
+def _override(raw: dict[str, Any], override: str) -> None:
+    """Apply one `a.b.c=value`; the value is read as YAML."""
+    path, equals, text = override.partition("=")
+    if not equals or not path:
+        raise BadInput(f'"{override}" is not an override: write key=value, for example model.width=512')
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadInput(f"{path}: the value is not valid YAML: {error}") from None
+    assign(raw, path.split("."), value)
+
+
+def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    """Set a key in nested mappings. `data.train.source` means the first corpus; naming files replaces the grammar."""
+    place: Any = raw
+    data = raw.get("data")
+    if isinstance(data, dict) and isinstance(data.get("train"), dict):
+        data["train"] = [data["train"]]  # so that data.train.0.source works for the shortcut too
+    for depth, key in enumerate(keys):
+        if isinstance(place, list) and not key.isdigit():
+            place = place[0] if place else {}
+        last = depth == len(keys) - 1
+        index: Any = int(key) if isinstance(place, list) else key
+        if isinstance(place, list) and not 0 <= index < len(place):
+            raise BadInput(f'"{".".join(keys)}": there is no entry {index} (the list has {len(place)})')
+        if not isinstance(place, dict | list):
+            raise BadInput(f'"{".".join(keys)}": "{".".join(keys[:depth])}" has no keys of its own')
+        if last:
+            if key in ("source", "target", "file") and isinstance(place, dict):
+                place.pop("grammar", None)
+            place[index] = value
+        else:
+            if isinstance(place, dict) and place.get(index) is None:
+                place[index] = {}
+            place = place[index]

@@ -1,0 +1,134 @@
+"""The parts of a recipe: data, tokenizer, training and search. The networks are in `models.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """A part of a recipe: no unknown keys, no silent changes after it was checked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False)
+
+
+def _as_list(value: object) -> object:
+    """One is the shortcut for a list of one."""
+    return value if isinstance(value, list) or value is None else [value]
+
+
+Shards = Annotated[list[str], BeforeValidator(_as_list)]
+
+
+class Corpus(Section):
+    """Sentence pairs: two parallel files, or one file with both sides, or the embedded grammar."""
+
+    source: Shards = Field([], description="Plain text, one sentence a line (.gz, .xz, .zst too); a list for shards.")
+    target: Shards = Field([], description="The translations, line by line; as many shards as `source` has.")
+    file: Shards = Field([], description="TSV or JSONL with both sides in one file; a list for shards.")
+    columns: tuple[int | str, int | str] = Field(
+        (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
+    )
+    grammar: str | None = Field(
+        None, description="The embedded corpus instead of files: en-fr, en-ko, or the other way round."
+    )
+    pairs: int = Field(20_000, ge=1, description="How many pairs to take from the grammar.")
+    split: Literal["train", "valid", "test"] | None = Field(
+        None, description="The grammar's split; by itself train for training and valid for validation."
+    )
+    weight: int = Field(1, ge=1, description="How many batches this corpus gives in each round over all corpora.")
+
+    @model_validator(mode="after")
+    def _one_kind_of_source(self) -> Corpus:
+        kinds = [bool(self.source or self.target), bool(self.file), self.grammar is not None]
+        if sum(kinds) != 1:
+            raise ValueError("give exactly one of: source and target; file; grammar")
+        if kinds[0] and len(self.source) != len(self.target):
+            raise ValueError(
+                f"source has {len(self.source)} file(s) and target has {len(self.target)}: they must pair up"
+            )
+        return self
+
+    def resolved(self) -> Corpus:
+        """With absolute paths, so that a run can be resumed from another folder."""
+        absolute = {
+            name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in ("source", "target", "file")
+        }
+        return self.model_copy(update=absolute)
+
+
+class Data(Section):
+    train: Annotated[list[Corpus], BeforeValidator(_as_list)] = Field(
+        min_length=1, description="What to learn from: a corpus, or a list of corpora mixed by their weights."
+    )
+    valid: Corpus | None = Field(
+        None, description="What to validate on. Without it `hold_out` pairs are kept back from the first corpus."
+    )
+    hold_out: int = Field(
+        1000, ge=1, description="Pairs kept back for validation when `valid` is absent (at most 5 %)."
+    )
+    max_length: int = Field(
+        256, ge=1, description="Longest sentence in tokens. Longer training pairs are left out and counted."
+    )
+
+
+class TokenizerSection(Section):
+    kind: Literal["bpe", "unigram", "word", "character", "byte"] = Field(
+        "bpe", description="How text is cut: bpe, unigram, word, character, or byte (byte-level BPE, lossless)."
+    )
+    vocabulary: int = Field(8000, ge=8, description="Largest number of tokens (character sets may need fewer).")
+    joint: bool = Field(False, description="One vocabulary for both languages instead of one for each.")
+    lowercase: bool = Field(False, description="Lower-case all text (the output is then lower-case too).")
+    sample: int = Field(1_000_000, ge=1, description="Train the tokenizer on at most this many evenly spaced lines.")
+    source: str | None = Field(None, description="A tokenizer folder made by `jumok tokenizer`, for the source.")
+    target: str | None = Field(None, description="The same for the target.")
+
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Training(Section):
+    updates: int = Field(5000, ge=1, description="Stop after this many updates (`--minutes` sets it by itself).")
+    batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
+    accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
+    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW.")
+    betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")
+    weight_decay: float = Field(0.0, ge=0, description="Decoupled weight decay (matrices only, not biases).")
+    clip: float = Field(1.0, ge=0, description="Largest gradient norm; 0 turns clipping off.")
+    schedule: Literal["constant", "inverse-sqrt", "cosine", "linear", "plateau"] = Field(
+        "cosine", description="How the learning rate falls after the warm-up."
+    )
+    warmup: int = Field(
+        200, ge=0, description="Updates over which the learning rate rises from 0 (at most a quarter of all)."
+    )
+    plateau_patience: int = Field(2, ge=0, description="plateau: validations without progress before a cut.")
+    plateau_factor: float = Field(0.5, gt=0, lt=1, description="plateau: what the learning rate is multiplied by.")
+    label_smoothing: float = Field(
+        0.1, ge=0, lt=1, description="Share of the target probability spread over all words."
+    )
+    teacher_forcing: float = Field(
+        1.0, ge=0, le=1, description="Share of steps fed the true word; below 1 the model's own (scheduled sampling)."
+    )
+    validate_every: int = Field(500, ge=1, description="Updates between validations.")
+    validate_sentences: int = Field(500, ge=1, description="Sentences translated for the metric at each validation.")
+    metric: Literal["loss", "bleu", "chrf"] = Field("loss", description="What decides which checkpoint is the best.")
+    patience: int = Field(0, ge=0, description="Validations without progress before stopping early; 0: never.")
+    checkpoint_every: int = Field(500, ge=1, description="Updates between checkpoints (also at each validation).")
+    keep: int = Field(2, ge=1, description="Newest checkpoints kept besides the best.")
+    log_every: int = Field(20, ge=1, description="Updates between two lines of progress in metrics.jsonl.")
+    tensorboard: bool = Field(False, description='Write TensorBoard events too (needs the "tensorboard" extra).')
+
+
+class Search(Section):
+    beam: int = Field(5, ge=1, description="Hypotheses kept at each step; 1 is greedy.")
+    length_penalty: float = Field(
+        1.0, ge=0, le=10, description="Scores are divided by length to this power; 0: not at all."
+    )
+    patience: float | None = Field(
+        1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
+    )
+    max_ratio: float = Field(2.0, gt=0, description="Longest output: this times the source length …")
+    max_extra: int = Field(20, ge=1, description="… plus this many tokens.")
+    batch: int = Field(32, ge=1, description="Sentences translated at once.")

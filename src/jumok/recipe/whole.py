@@ -1,0 +1,41 @@
+"""The whole description of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from jumok.recipe.models import Seq2SeqSection
+from jumok.recipe.sections import Data, Search, Section, TokenizerSection, Training
+
+FORMAT: Literal[1] = 1
+
+
+class Recipe(Section):
+    """The whole description of a run."""
+
+    format: Literal[1] = Field(FORMAT, description="Version of this file's layout.")
+    task: Literal["translation"] = Field("translation", description="What is learned.")
+    seed: int = Field(1, ge=0, lt=2**63, description="All randomness derives from it.")
+    device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
+    threads: int = Field(
+        0, ge=0, description="CPU threads; 0: as many as PyTorch chooses (the cores, or OMP_NUM_THREADS)."
+    )
+    exact: bool = Field(True, description="On a GPU: deterministic kernels, so that a resumed run is bit-identical.")
+    data: Data = Field(description="What to learn from.")
+    tokenizer: TokenizerSection = Field(default_factory=TokenizerSection, description="How text becomes tokens.")
+    model: Seq2SeqSection = Field(default_factory=Seq2SeqSection, description="The network.")
+    training: Training = Field(default_factory=Training, description="How it learns.")
+    search: Search = Field(default_factory=Search, description="How it translates.")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Recipe:
+        if self.model.scorer == "location" and self.model.attention != "none":
+            needed = self.data.max_length + 1  # with <eos>
+            if self.model.max_source < needed:
+                raise ValueError(
+                    f"model.max_source {self.model.max_source} is less than data.max_length + 1 = {needed}: "
+                    "the location scorer could not address the longest sentences"
+                )
+        return self
