@@ -6,13 +6,16 @@ A decoder reads word vectors of `<sos> y_1 y_2 …` and gives the hidden state f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from jumok.layers.attention import build_scorer
+from jumok.errors import BadInput
+from jumok.layers.attention import attention_weights, build_scorer
 from jumok.layers.linear import linear
 from jumok.layers.recurrent import Recurrent, State
 from jumok.layers.tap import Tap
@@ -40,16 +43,60 @@ class Memory:
         }
         return replace(self, owner=owner_B, state=tuple(part.index_select(1, rows) for part in self.state), **chosen)
 
+    @staticmethod
+    def join(parts: Sequence[Memory]) -> Memory:
+        """Rows of several batches in one. Sources are cut and padded to the longest; padding stays masked."""
+        owners, taken = [parts[0].owner], parts[0].owner.max() + 1
+        for part in parts[1:]:  # a sentence of one batch is not the same-numbered one of another
+            owners.append(part.owner + taken)
+            taken = owners[-1].max() + 1
+        state = _join_states([part.state for part in parts])
+        masks = [part.mask for part in parts if part.mask is not None]
+        if not masks:
+            return Memory(torch.cat(owners), state)
+        longest = int(torch.stack([mask.sum(dim=1).max() for mask in masks]).max())
+        keys = [_widen(part.keys, longest) for part in parts if part.keys is not None]
+        values = [_widen(part.values, longest) for part in parts if part.values is not None]
+        mask = torch.cat([_widen(mask, longest) for mask in masks])
+        return Memory(torch.cat(owners), state, torch.cat(keys), torch.cat(values), mask)
+
 
 class Cache(NamedTuple):
-    """Where a hypothesis stands: the recurrent state and, under input feeding, the last s̃."""
+    """Where a hypothesis stands: the recurrent state, under input feeding the last s̃, and Σ_t α_ts if asked for."""
 
     state: State
     feed: Tensor | None = None  # (B, D)
+    coverage: Tensor | None = None  # (B, S)
 
     def select(self, rows: Tensor) -> Cache:
         feed = None if self.feed is None else self.feed.index_select(0, rows)
-        return Cache(tuple(part.index_select(1, rows) for part in self.state), feed)
+        coverage = None if self.coverage is None else self.coverage.index_select(0, rows)
+        return Cache(tuple(part.index_select(1, rows) for part in self.state), feed, coverage)
+
+    @staticmethod
+    def join(parts: Sequence[Cache], width: int) -> Cache:
+        """Rows of several batches in one, for sources of `width`; one that kept no coverage so far starts at 0."""
+        feeds = [part.feed for part in parts if part.feed is not None]
+        coverage = None
+        if any(part.coverage is not None for part in parts):
+            coverage = torch.cat(
+                [
+                    part.state[0].new_zeros(part.state[0].size(1), width, dtype=torch.float32)
+                    if part.coverage is None
+                    else _widen(part.coverage, width)
+                    for part in parts
+                ]
+            )
+        return Cache(_join_states([part.state for part in parts]), torch.cat(feeds) if feeds else None, coverage)
+
+
+def _join_states(states: Sequence[State]) -> State:
+    return tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
+
+
+def _widen(tensor: Tensor, width: int) -> Tensor:
+    """(B, S, …) cut or padded with zeros to (B, width, …)."""
+    return F.pad(tensor[:, :width], (0, 0) * (tensor.dim() - 2) + (0, max(0, width - tensor.size(1))))
 
 
 class Bridge(nn.Module):
@@ -100,7 +147,9 @@ class Decoder(nn.Module):
         owner_B = torch.arange(encoded.mask.size(0), device=encoded.mask.device)
         return Memory(owner_B, self.bridge(encoded.state))
 
-    def start(self, memory: Memory) -> Cache:
+    def start(self, memory: Memory, coverage: bool = False) -> Cache:
+        if coverage:
+            raise BadInput("a coverage penalty needs attention, which this model has not: leave coverage_penalty at 0")
         return Cache(memory.state)
 
     def step(self, embedded_BD: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
@@ -125,8 +174,20 @@ class Attending(Decoder):
         key_BSD = self.scorer.prepare(encoded.outputs)
         return replace(super().remember(encoded), keys=key_BSD, values=encoded.outputs, mask=encoded.mask)
 
+    def start(self, memory: Memory, coverage: bool = False) -> Cache:
+        looked = (
+            torch.zeros(memory.mask.shape, device=memory.mask.device) if coverage and memory.mask is not None else None
+        )
+        return Cache(memory.state, coverage=looked)
+
     def attend(self, query_BTD: Tensor, memory: Memory) -> Tensor:
         return self.tap(query_BTD, memory.keys, memory.values, memory.mask, self.scorer)
+
+    def cover(self, query_B1D: Tensor, memory: Memory, cache: Cache) -> Tensor | None:
+        """Σ_t α_ts with this step's weights in it, where it is kept."""
+        if cache.coverage is None or memory.keys is None:
+            return None
+        return cache.coverage + attention_weights(query_B1D, memory.keys, memory.mask, self.scorer)[:, 0].float()
 
 
 class LuongDecoder(Attending):
@@ -145,7 +206,7 @@ class LuongDecoder(Attending):
 
     def step(self, embedded_BD: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
         s_B1D, state = self.recurrent(embedded_BD[:, None], state=cache.state)
-        return self.attentional(s_B1D, memory)[:, 0], Cache(state)
+        return self.attentional(s_B1D, memory)[:, 0], Cache(state, coverage=self.cover(s_B1D, memory, cache))
 
     def forward(self, embedded_BTD: Tensor, memory: Memory) -> Tensor:
         s_BTD, _ = self.recurrent(embedded_BTD, state=self.start(memory).state)
@@ -160,15 +221,15 @@ class FeedingDecoder(LuongDecoder):
 
     extra_input = 1
 
-    def start(self, memory: Memory) -> Cache:
-        return Cache(memory.state, torch.zeros_like(memory.state[0][0]))
+    def start(self, memory: Memory, coverage: bool = False) -> Cache:
+        return super().start(memory, coverage)._replace(feed=torch.zeros_like(memory.state[0][0]))
 
     def step(self, embedded_BD: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
         assert cache.feed is not None
         fed_B1D = torch.cat((embedded_BD, cache.feed), dim=-1)[:, None]
         s_B1D, state = self.recurrent(fed_B1D, state=cache.state)
         hidden_BD = self.attentional(s_B1D, memory)[:, 0]
-        return hidden_BD, Cache(state, hidden_BD)
+        return hidden_BD, Cache(state, hidden_BD, self.cover(s_B1D, memory, cache))
 
     def forward(self, embedded_BTD: Tensor, memory: Memory) -> Tensor:
         cache, hidden = self.start(memory), []
@@ -193,10 +254,12 @@ class BahdanauDecoder(Attending):
 
     def advance(self, embedded_BD: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
         """[s_t; c_t; y_(t-1)], all that the readout needs."""
-        context_B1D = self.attend(cache.state[0][-1][:, None], memory)
+        query_B1D = cache.state[0][-1][:, None]
+        context_B1D = self.attend(query_B1D, memory)
         read_B1D = torch.cat((embedded_BD[:, None], context_B1D), dim=-1)
         s_B1D, state = self.recurrent(read_B1D, state=cache.state)
-        return torch.cat((s_B1D, context_B1D, embedded_BD[:, None]), dim=-1)[:, 0], Cache(state)
+        seen_B1D = torch.cat((s_B1D, context_B1D, embedded_BD[:, None]), dim=-1)
+        return seen_B1D[:, 0], Cache(state, coverage=self.cover(query_B1D, memory, cache))
 
     def maxout(self, seen: Tensor) -> Tensor:
         return self.readout(seen).unflatten(-1, (-1, 2)).amax(dim=-1)

@@ -8,6 +8,8 @@ Bengio et al. 2015); at inference it reads only its own, from `<sos>` to `<eos>`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -78,8 +80,8 @@ class Seq2Seq(nn.Module):
     def encode(self, batch: Sequences) -> Memory:
         return self.decoder.remember(self.encoder(batch))
 
-    def start(self, memory: Memory, rows: int, capacity: int) -> Cache:
-        return self.decoder.start(memory)
+    def start(self, memory: Memory, rows: int, capacity: int, coverage: bool = False) -> Cache:
+        return self.decoder.start(memory, coverage)
 
     def step(self, tokens: Tensor, positions: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
         hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens)), memory, cache)
@@ -87,3 +89,12 @@ class Seq2Seq(nn.Module):
 
     def select(self, memory: Memory, cache: Cache, rows: Tensor) -> tuple[Memory, Cache]:
         return memory.select(rows), cache.select(rows)
+
+    def join(self, parts: Sequence[tuple[Memory, Cache]]) -> tuple[Memory, Cache]:
+        memory = Memory.join([memory for memory, _ in parts])
+        width = 0 if memory.mask is None else memory.mask.size(1)
+        return memory, Cache.join([cache for _, cache in parts], width)
+
+    def coverage(self, cache: Cache) -> Tensor:
+        assert cache.coverage is not None, "start() was not asked to keep the coverage"
+        return cache.coverage

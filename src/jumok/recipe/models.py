@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from jumok.recipe.sections import Section
+
+Activation = Literal["relu", "gelu", "silu", "swiglu"]
+Position = Literal["sinusoidal", "sinusoidal-halves", "learned", "rotary", "relative", "none"]
 
 
 class Seq2SeqSection(Section):
@@ -42,3 +45,66 @@ class Seq2SeqSection(Section):
         if self.input_feeding and self.attention != "luong":
             raise ValueError(f"input_feeding belongs to luong attention, not to attention: {self.attention}")
         return self
+
+
+class TransformerSection(Section):
+    """Encoder–decoder Transformer: Vaswani et al. 2017. The defaults are its base model, with pre-norm."""
+
+    kind: Literal["transformer"] = Field("transformer", description="The family of models.")
+    width: int = Field(512, ge=1, description="Width of every hidden state (d_model).")
+    heads: int = Field(8, ge=1, description="Attention heads; each is width / heads wide.")
+    key_value_heads: int | None = Field(
+        None, ge=1, description="Heads of keys and values, shared by groups of query heads; null: as many as `heads`."
+    )
+    encoder_layers: int = Field(6, ge=1, description="Layers that read the source.")
+    decoder_layers: int = Field(6, ge=1, description="Layers that write the target; fewer decode faster.")
+    feed_forward: int = Field(2048, ge=1, description="Inner width of the feed-forward network.")
+    activation: Activation = Field("relu", description="Of the feed-forward network; swiglu adds a gate.")
+    norm: Literal["pre", "post"] = Field(
+        "pre", description="Normalise before each sublayer (steady training) or after the sum, as in the paper."
+    )
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="LayerNorm, or RMSNorm without mean and bias.")
+    final_norm: bool | None = Field(
+        None, description="Normalise once more after the last layer; null: with pre-norm only, which needs it."
+    )
+    position: Position = Field(
+        "sinusoidal",
+        description="sinusoidal: any length, nothing to learn (-halves: Marian's order of the same numbers); learned; "
+        "rotary: queries and keys turned; relative: a learned bias by distance; none.",
+    )
+    max_positions: int = Field(1024, ge=1, description="learned: the longest sequence, in tokens.")
+    tie_embeddings: Literal["none", "target", "all"] = Field(
+        "target", description="Share word vectors: target with output; all: source too (needs tokenizer.joint)."
+    )
+    dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
+    attention_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On the attention weights.")
+    activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> TransformerSection:
+        check_heads(self.width, self.heads, self.key_value_heads, self.position)
+        return self
+
+
+def check_heads(width: int, heads: int, key_value_heads: int | None, position: Position) -> None:
+    """The numbers must divide each other; the messages say how."""
+    if width % heads:
+        raise ValueError(f"width {width} is not divisible by heads {heads}: each head takes an equal share")
+    if key_value_heads is not None and heads % key_value_heads:
+        raise ValueError(f"heads {heads} is not divisible by key_value_heads {key_value_heads}: groups are equal")
+    if position == "rotary" and width // heads % 2:
+        raise ValueError(f"rotary positions turn pairs: width / heads = {width // heads} must be even")
+    if position.startswith("sinusoidal") and width % 2:
+        raise ValueError(f"sinusoidal positions come in pairs of sine and cosine: width {width} must be even")
+
+
+def model_kind(value: object) -> str | None:
+    """Which section a `model:` mapping is; without a kind, the recurrent encoder–decoder."""
+    return value.get("kind", "seq2seq") if isinstance(value, dict) else getattr(value, "kind", None)
+
+
+# One of these by `model.kind`; a new family adds its section here.
+ModelSection = Annotated[
+    Annotated[Seq2SeqSection, Tag("seq2seq")] | Annotated[TransformerSection, Tag("transformer")],
+    Discriminator(model_kind),
+]

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from jumok.errors import BadInput, did_you_mean
+from jumok.recipe.models import model_kind
 from jumok.recipe.whole import Recipe
 
 
@@ -78,24 +79,31 @@ def check(raw: dict[str, Any], origin: str) -> Recipe:
 
 def _explain_error(item: Any, raw: Any) -> str:
     location = [part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+    if len(location) > 1 and location[0] == "model":  # pydantic names the kind of the model too: no key of the user's
+        del location[1]
     path = ".".join(str(part) for part in location)
     if item["type"] == "extra_forbidden":
-        section = _section_at(location[:-1])
+        section = _section_at(location[:-1], raw)
         return f'unknown key "{path}".{did_you_mean(str(location[-1]), section.model_fields)}'
     if item["type"] == "missing":
         return f'missing key "{path}"'
+    if item["type"] == "union_tag_invalid":
+        kind, known = item["ctx"]["tag"], [part.strip("' ") for part in item["ctx"]["expected_tags"].split(",")]
+        return f'model.kind: no model "{kind}".{did_you_mean(kind, known)} There are: {", ".join(known)}'
     message = str(item["msg"]).removeprefix("Value error, ")
     given = "" if isinstance(item["input"], dict | list) else f" (given: {item['input']!r})"
     return f"{path}: {message}{given}" if path else message
 
 
-def _section_at(location: Sequence[str | int]) -> type[BaseModel]:
-    """The model class a key path leads to."""
+def _section_at(location: Sequence[str | int], raw: Any) -> type[BaseModel]:
+    """The section a key path leads to."""
     section: type[BaseModel] = Recipe
     for part in location:
         if isinstance(part, int):
             continue
-        section = next(_sections(section.model_fields[part].annotation))
+        choices = list(_sections(section.model_fields[part].annotation))
+        kind = model_kind(raw[part]) if part == "model" else None
+        section = next((s for s in choices if part == "model" and s.model_fields["kind"].default == kind), choices[0])
     return section
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from jumok.recipe.models import Seq2SeqSection
+from jumok.recipe.models import ModelSection, Seq2SeqSection, TransformerSection
 from jumok.recipe.sections import Data, Search, Section, TokenizerSection, Training
 
 FORMAT: Literal[1] = 1
@@ -16,7 +16,7 @@ class Recipe(Section):
     """The whole description of a run."""
 
     format: Literal[1] = Field(FORMAT, description="Version of this file's layout.")
-    task: Literal["translation"] = Field("translation", description="What is learned.")
+    task: Literal["translation", "language", "forecasting"] = Field("translation", description="What is learned.")
     seed: int = Field(1, ge=0, lt=2**63, description="All randomness derives from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
     threads: int = Field(
@@ -25,17 +25,35 @@ class Recipe(Section):
     exact: bool = Field(True, description="On a GPU: deterministic kernels, so that a resumed run is bit-identical.")
     data: Data = Field(description="What to learn from.")
     tokenizer: TokenizerSection = Field(default_factory=TokenizerSection, description="How text becomes tokens.")
-    model: Seq2SeqSection = Field(default_factory=Seq2SeqSection, description="The network.")
+    model: ModelSection = Field(default_factory=Seq2SeqSection, description="The network.")
     training: Training = Field(default_factory=Training, description="How it learns.")
     search: Search = Field(default_factory=Search, description="How it translates.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Recipe:
-        if self.model.scorer == "location" and self.model.attention != "none":
+        if isinstance(self.model, Seq2SeqSection):
+            self._location_reaches(self.model)
+        elif self.training.teacher_forcing < 1:
+            raise ValueError("training.teacher_forcing below 1 belongs to model.kind seq2seq: others read all at once")
+        if isinstance(self.model, TransformerSection):
+            self._transformer_fits(self.model)
+        return self
+
+    def _location_reaches(self, model: Seq2SeqSection) -> None:
+        if model.scorer == "location" and model.attention != "none":
             needed = self.data.max_length + 1  # with <eos>
-            if self.model.max_source < needed:
+            if model.max_source < needed:
                 raise ValueError(
-                    f"model.max_source {self.model.max_source} is less than data.max_length + 1 = {needed}: "
+                    f"model.max_source {model.max_source} is less than data.max_length + 1 = {needed}: "
                     "the location scorer could not address the longest sentences"
                 )
-        return self
+
+    def _transformer_fits(self, model: TransformerSection) -> None:
+        if model.tie_embeddings == "all" and not self.tokenizer.joint:
+            raise ValueError("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.joint: true)")
+        needed = self.data.max_length + 2  # with <sos> and <eos>
+        if model.position == "learned" and model.max_positions < needed:
+            raise ValueError(
+                f"model.max_positions {model.max_positions} is less than data.max_length + 2 = {needed}: "
+                "learned positions could not address the longest sentences"
+            )
