@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.batch import END, PAD, START, Sequences, source_batch, target_batch
+from jumok.errors import BadInput
 from jumok.layers.attention import attention_weights
 from jumok.layers.tap import Tap
 from jumok.models.decoder import BahdanauDecoder, LuongDecoder
@@ -93,6 +94,59 @@ def test_select_keeps_repeats_and_reorders_rows(kind: dict[str, Any]) -> None:
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
         again, _ = model.select(chosen, chosen_cache, torch.arange(len(rows)))
         assert again is chosen  # one sentence's hypotheses changing places costs no copy
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_join_puts_rows_of_several_batches_at_several_positions_together(kind: dict[str, Any]) -> None:
+    model = model_of(**kind, bidirectional=True)
+    sources, ids = random_rows([4, 9, 2, 6, 3]), torch.randint(4, 31, (5, 5))
+    kept = kind["attention"] != "none"
+
+    def begun(rows: list[int], steps: int, coverage: bool) -> tuple[Any, Any]:
+        memory = model.encode(source_batch([sources[row] for row in rows]))
+        cache = model.start(memory, len(rows), 5, coverage=coverage)
+        for position in range(steps):
+            _, cache = model.step(ids[rows, position], torch.full((len(rows),), position), memory, cache)
+        return memory, cache
+
+    parts = [begun([0, 1], 3, False), begun([2], 0, kept), begun([3, 4], 1, kept)]
+    steps = torch.tensor([3, 3, 0, 1, 1])
+    memory, cache = model.select(*model.join(parts), torch.tensor([0, 2, 3, 4, 2]))  # the longest source has left
+    memory, cache = model.join([(memory, cache)])
+    order = [0, 2, 3, 4, 2]
+    assert memory.mask is None or memory.mask.size(1) == 7  # cut to the longest of those that stay, with its <eos>
+    assert len(set(memory.owner.tolist())) == 4  # the two rows of one sentence, and nobody else, share an owner
+    found, cache = model.step(ids[order, steps[order]], steps[order], memory, cache)
+    for row, place in enumerate(order):
+        known = ids[[place], : int(steps[place]) + 1]
+        expected = log_probs(model, source_batch([sources[place]]), known)[0, -1]
+        torch.testing.assert_close(found[row], expected, atol=1e-5, rtol=1e-5)
+    if kept:
+        counted = torch.tensor([1.0, 1.0, 2.0, 2.0, 1.0])  # row 0 kept none before it was joined
+        torch.testing.assert_close(model.coverage(cache).sum(1), counted)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+@torch.no_grad()
+def test_coverage_is_the_sum_of_the_weights(kind: dict[str, Any]) -> None:
+    model = model_of(**kind)
+    source, ids = source_batch(random_rows([3, 6])), torch.randint(4, 31, (2, 4))
+    (tap,) = (module for module in model.modules() if isinstance(module, Tap))
+    weights: list[Tensor] = []
+    tap.register_forward_hook(lambda _, inputs, __: weights.append(attention_weights(*inputs[:2], *inputs[3:])))
+    memory = model.encode(source)
+    cache = model.start(memory, 2, 4, coverage=True)
+    for position in range(4):
+        _, cache = model.step(ids[:, position], torch.full((2,), position), memory, cache)
+    torch.testing.assert_close(model.coverage(cache), torch.cat(weights, dim=1).sum(1))
+    assert not model.coverage(cache)[0, 4:].any()
+
+
+def test_coverage_without_attention_is_refused() -> None:
+    model = model_of(attention="none")
+    with pytest.raises(BadInput, match="attention"):
+        model.start(model.encode(source_batch(random_rows([2]))), 1, 5, coverage=True)
 
 
 def test_without_attention_the_state_is_all_the_decoder_gets() -> None:
