@@ -4,13 +4,20 @@ Every field has a description; the same words are its help in `jumok recipes NAM
 the error messages. Unknown keys are refused with the nearest right one.
 """
 
-from jumok.recipe.models import ModelSection, Seq2SeqSection, TransformerSection
+from jumok.recipe.models import (
+    ModelSection,
+    RecurrentLanguageSection,
+    Seq2SeqSection,
+    TransformerLanguageSection,
+    TransformerSection,
+)
 from jumok.recipe.reading import about, assign, check, names, read
 from jumok.recipe.sections import Corpus, Data, Search, Section, TokenizerSection, Training
 from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "Corpus", "Data", "ModelSection", "Recipe", "Search", "Section", "Seq2SeqSection", "TokenizerSection",
-    "Training", "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
+    "FORMAT", "Corpus", "Data", "ModelSection", "Recipe", "RecurrentLanguageSection", "Search", "Section",
+    "Seq2SeqSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection",
+    "about", "assign", "check", "dump", "explain", "names", "read",
 ]  # fmt: skip

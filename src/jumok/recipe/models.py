@@ -86,6 +86,57 @@ class TransformerSection(Section):
         return self
 
 
+class RecurrentLanguageSection(Section):
+    """Recurrent language model: Mikolov et al. 2010 (rnn), Zaremba et al. 2014 (lstm)."""
+
+    kind: Literal["recurrent-lm"] = Field("recurrent-lm", description="The family of models.")
+    cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="The recurrent cell.")
+    embedding: int = Field(256, ge=1, description="Width of the word vectors.")
+    width: int = Field(512, ge=1, description="Width of the hidden state.")
+    layers: int = Field(2, ge=1, description="Stacked recurrent layers.")
+    tie_embeddings: bool = Field(
+        True, description="Share the word vectors with the output layer (a projection bridges the widths)."
+    )
+    dropout: float = Field(
+        0.2,
+        ge=0.0,
+        lt=1.0,
+        description="On embeddings, between layers, before the softmax; one mask for all positions.",
+    )
+    word_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Share of the vocabulary unseen in each batch.")
+    forget_bias: float = Field(1.0, description="Starting bias of the LSTM's forget gate (0 is PyTorch's own).")
+    written_out: bool = Field(False, description="Compute the cells from their equations instead of the fused kernel.")
+
+
+class TransformerLanguageSection(Section):
+    """Decoder-only Transformer: Vaswani et al. 2017 without the encoder, Radford et al. 2019 for the rest."""
+
+    kind: Literal["transformer-lm"] = Field("transformer-lm", description="The family of models.")
+    width: int = Field(256, ge=1, description="Width of every hidden state (d_model).")
+    heads: int = Field(4, ge=1, description="Attention heads; each is width / heads wide.")
+    key_value_heads: int | None = Field(
+        None, ge=1, description="Heads of keys and values, shared by groups of query heads; null: as many as `heads`."
+    )
+    layers: int = Field(4, ge=1, description="Blocks of causal self-attention and feed-forward network.")
+    feed_forward: int = Field(1024, ge=1, description="Inner width of the feed-forward network.")
+    activation: Activation = Field("gelu", description="Of the feed-forward network; swiglu adds a gate.")
+    norm: Literal["pre", "post"] = Field("pre", description="Normalise before each sublayer, or after the sum.")
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="LayerNorm, or RMSNorm without mean and bias.")
+    final_norm: bool | None = Field(None, description="Normalise after the last layer; null: with pre-norm only.")
+    position: Position = Field("rotary", description="As in the translating Transformer.")
+    max_positions: int = Field(1024, ge=1, description="learned: the longest text, in tokens.")
+    tie_embeddings: bool = Field(True, description="Share the word vectors with the output layer.")
+    dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
+    attention_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On the attention weights.")
+    activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
+    word_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Share of the vocabulary unseen in each batch.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> TransformerLanguageSection:
+        check_heads(self.width, self.heads, self.key_value_heads, self.position)
+        return self
+
+
 def check_heads(width: int, heads: int, key_value_heads: int | None, position: Position) -> None:
     """The numbers must divide each other; the messages say how."""
     if width % heads:
@@ -105,6 +156,9 @@ def model_kind(value: object) -> str | None:
 
 # One of these by `model.kind`; a new family adds its section here.
 ModelSection = Annotated[
-    Annotated[Seq2SeqSection, Tag("seq2seq")] | Annotated[TransformerSection, Tag("transformer")],
+    Annotated[Seq2SeqSection, Tag("seq2seq")]
+    | Annotated[TransformerSection, Tag("transformer")]
+    | Annotated[RecurrentLanguageSection, Tag("recurrent-lm")]
+    | Annotated[TransformerLanguageSection, Tag("transformer-lm")],
     Discriminator(model_kind),
 ]

@@ -14,6 +14,8 @@ from jumok.errors import BadInput, did_you_mean
 from jumok.recipe.models import model_kind
 from jumok.recipe.whole import Recipe
 
+BROUGHT = ("source", "target", "file", "text")  # keys of a corpus that name a user's own files
+
 
 def names() -> list[str]:
     """The recipes that ship with the package."""
@@ -42,7 +44,7 @@ def read(name: str, overrides: Sequence[str] = ()) -> Recipe:
 def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> None:
     """Who brings training files is not validated on the recipe's own grammar: it would say nothing about them."""
     keys = [override.partition("=")[0].split(".") for override in overrides]
-    brings_files = any(key[:2] == ["data", "train"] and key[-1] in ("source", "target", "file") for key in keys)
+    brings_files = any(key[:2] == ["data", "train"] and key[-1] in BROUGHT for key in keys)
     names_validation = any(key[:2] == ["data", "valid"] for key in keys)
     valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
     if brings_files and not names_validation and isinstance(valid, dict) and "grammar" in valid:
@@ -142,7 +144,7 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         if not isinstance(place, dict | list):
             raise BadInput(f'"{".".join(keys)}": "{".".join(keys[:depth])}" has no keys of its own')
         if last:
-            if key in ("source", "target", "file") and isinstance(place, dict):
+            if key in BROUGHT and isinstance(place, dict):
                 place.pop("grammar", None)
             place[index] = value
         else:

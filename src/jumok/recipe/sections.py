@@ -23,18 +23,22 @@ Shards = Annotated[list[str], BeforeValidator(_as_list)]
 
 
 class Corpus(Section):
-    """Sentence pairs: two parallel files, or one file with both sides, or the embedded grammar."""
+    """Sentence pairs (two parallel files, or one file with both sides), plain text, or the embedded grammar."""
 
     source: Shards = Field([], description="Plain text, one sentence a line (.gz, .xz, .zst too); a list for shards.")
     target: Shards = Field([], description="The translations, line by line; as many shards as `source` has.")
     file: Shards = Field([], description="TSV or JSONL with both sides in one file; a list for shards.")
+    text: Shards = Field(
+        [], description="Plain text for a language model, read from beginning to end; a list for shards."
+    )
     columns: tuple[int | str, int | str] = Field(
         (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
     )
     grammar: str | None = Field(
-        None, description="The embedded corpus instead of files: en-fr, en-ko, or the other way round."
+        None,
+        description="The embedded corpus instead of files: en-fr, en-ko or the other way round; en, fr or ko as text.",
     )
-    pairs: int = Field(20_000, ge=1, description="How many pairs to take from the grammar.")
+    pairs: int = Field(20_000, ge=1, description="How many pairs (or lines of text) to take from the grammar.")
     split: Literal["train", "valid", "test"] | None = Field(
         None, description="The grammar's split; by itself train for training and valid for validation."
     )
@@ -42,9 +46,9 @@ class Corpus(Section):
 
     @model_validator(mode="after")
     def _one_kind_of_source(self) -> Corpus:
-        kinds = [bool(self.source or self.target), bool(self.file), self.grammar is not None]
+        kinds = [bool(self.source or self.target), bool(self.file), bool(self.text), self.grammar is not None]
         if sum(kinds) != 1:
-            raise ValueError("give exactly one of: source and target; file; grammar")
+            raise ValueError("give exactly one of: source and target; file; text; grammar")
         if kinds[0] and len(self.source) != len(self.target):
             raise ValueError(
                 f"source has {len(self.source)} file(s) and target has {len(self.target)}: they must pair up"
@@ -53,9 +57,8 @@ class Corpus(Section):
 
     def resolved(self) -> Corpus:
         """With absolute paths, so that a run can be resumed from another folder."""
-        absolute = {
-            name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in ("source", "target", "file")
-        }
+        names = ("source", "target", "file", "text")
+        absolute = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in names}
         return self.model_copy(update=absolute)
 
 
@@ -67,22 +70,27 @@ class Data(Section):
         None, description="What to validate on. Without it `hold_out` pairs are kept back from the first corpus."
     )
     hold_out: int = Field(
-        1000, ge=1, description="Pairs kept back for validation when `valid` is absent (at most 5 %)."
+        1000, ge=1, description="Pairs (of text: the last lines) kept back when `valid` is absent (at most 5 %)."
     )
     max_length: int = Field(
         256, ge=1, description="Longest sentence in tokens. Longer training pairs are left out and counted."
     )
+    window: int = Field(128, ge=2, description="Language models: how many tokens of running text they learn at once.")
 
 
 class TokenizerSection(Section):
-    kind: Literal["bpe", "unigram", "word", "character", "byte"] = Field(
-        "bpe", description="How text is cut: bpe, unigram, word, character, or byte (byte-level BPE, lossless)."
+    kind: Literal["bpe", "unigram", "word", "space", "character", "byte"] = Field(
+        "bpe",
+        description="How text is cut: bpe, unigram, word, space (at spaces only, for text that is tokenised already), "
+        "character, or byte (byte-level BPE, lossless).",
     )
     vocabulary: int = Field(8000, ge=8, description="Largest number of tokens (character sets may need fewer).")
     joint: bool = Field(False, description="One vocabulary for both languages instead of one for each.")
     lowercase: bool = Field(False, description="Lower-case all text (the output is then lower-case too).")
     sample: int = Field(1_000_000, ge=1, description="Train the tokenizer on at most this many evenly spaced lines.")
-    source: str | None = Field(None, description="A tokenizer folder made by `jumok tokenizer`, for the source.")
+    source: str | None = Field(
+        None, description="A tokenizer folder made by `jumok tokenizer`, for the source (or the text)."
+    )
     target: str | None = Field(None, description="The same for the target.")
 
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from jumok.recipe.models import ModelSection, Seq2SeqSection, TransformerSection
-from jumok.recipe.sections import Data, Search, Section, TokenizerSection, Training
+from jumok.recipe.models import ModelSection, Seq2SeqSection, TransformerLanguageSection, TransformerSection
+from jumok.recipe.sections import Corpus, Data, Search, Section, TokenizerSection, Training
 
 FORMAT: Literal[1] = 1
 
@@ -37,7 +37,29 @@ class Recipe(Section):
             raise ValueError("training.teacher_forcing below 1 belongs to model.kind seq2seq: others read all at once")
         if isinstance(self.model, TransformerSection):
             self._transformer_fits(self.model)
+        if self.task == "language":
+            self._language_fits()
+        elif any(corpus.text for corpus in self._corpora()):
+            raise ValueError(f"data: plain text is for language models (task: language), not for task: {self.task}")
         return self
+
+    def _corpora(self) -> list[Corpus]:
+        return [*self.data.train, *([self.data.valid] if self.data.valid is not None else [])]
+
+    def _language_fits(self) -> None:
+        for corpus in self._corpora():
+            if corpus.source or corpus.file or (corpus.grammar and "-" in corpus.grammar):
+                raise ValueError(
+                    "data: a language model learns from text, not from pairs: name files with text, "
+                    "or one language of the grammar (en, fr, ko)"
+                )
+        model, window = self.model, self.data.window
+        if (
+            isinstance(model, TransformerLanguageSection)
+            and model.position == "learned"
+            and model.max_positions < window
+        ):
+            raise ValueError(f"model.max_positions {model.max_positions} is less than data.window {window}")
 
     def _location_reaches(self, model: Seq2SeqSection) -> None:
         if model.scorer == "location" and model.attention != "none":
