@@ -87,14 +87,14 @@ def test_byte_keeps_blanks_and_controls() -> None:
         assert round_trip("byte", text) == nfc(text)
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word", "space"])
 def test_a_literal_marker_reads_back_as_a_space(kind: str) -> None:
     assert round_trip(kind, "A▁dog") == "A dog"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_jamo_and_syllables_are_the_same_text(kind: str) -> None:
-    composed, decomposed = "나는 학생입니다", unicodedata.normalize("NFD", "나는 학생입니다")
+    composed, decomposed = "나는 학생입니다.", unicodedata.normalize("NFD", "나는 학생입니다.")
     assert len(decomposed) > len(composed)
     first, second = TOKENIZERS[kind].encode([composed, decomposed])
     assert first == second
@@ -107,7 +107,15 @@ def test_no_text_can_spell_a_special_token(kind: str) -> None:
     for row in TOKENIZERS[kind].encode(spellings):
         assert row
         assert not {0, 2, 3} & set(row)
-        assert kind in ("word", "character") or 1 not in row
+        assert kind in ("word", "space", "character") or 1 not in row
+
+
+def test_kind_space_cuts_where_spaces_are_and_nowhere_else() -> None:
+    tokenizer = train_tokenizer([" the 3 @-@ day <unk> , <eos> "], "space", 100)
+    (row,) = tokenizer.encode(["<unk> 3 @-@ day , <eos>"])
+    assert tokenizer.pieces(row) == ["▁<unk>", "▁3", "▁@-@", "▁day", "▁,", "▁<eos>"], "words like any other"
+    assert min(row) > 3
+    assert tokenizer.encode(["day,"]) == [[1]]
 
 
 @given(text=st.text(max_size=30))

@@ -22,7 +22,9 @@ def train(
         list[str], typer.Argument(help="Plain text, one sentence a line (.gz, .xz, .zst too; - is stdin).")
     ],
     out: Annotated[Path, typer.Option(help="Folder to write the tokenizer to.")],
-    kind: Annotated[str, typer.Option(help="bpe, unigram, word, character, or byte (byte-level BPE).")] = "bpe",
+    kind: Annotated[
+        str, typer.Option(help="bpe, unigram, word, space (at spaces only), character, or byte (byte-level BPE).")
+    ] = "bpe",
     vocabulary: Annotated[int, typer.Option(min=8, help="Largest number of tokens.")] = 8000,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case all text.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a tokenizer that is there already.")] = False,

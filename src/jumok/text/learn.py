@@ -119,7 +119,7 @@ def _learn_words(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bo
         _some(len(counts))
         # At least half of the vocabulary is for pieces: the rarest characters of a large alphabet become unknown.
         room = max(1, (vocabulary - len(SPECIALS)) // 2)
-        rare = {ord(character): " " for character in _ranked(counts)[room:]} if kind != "word" else {}
+        rare = {ord(character): " " for character in _ranked(counts)[room:]} if kind not in ("word", "space") else {}
         spool.seek(0)
         kept = (line.translate(rare) if rare else line for line in spool)
         tokenizer.train_from_iterator(kept, trainer)
@@ -128,7 +128,7 @@ def _learn_words(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bo
 
 def _model_and_trainer(kind: str, vocabulary: int) -> tuple[Any, Any]:
     common: dict[str, Any] = {"vocab_size": vocabulary, "special_tokens": SPECIALS, "show_progress": False}
-    if kind == "word":
+    if kind in ("word", "space"):
         return models.WordLevel({}, UNKNOWN_TOKEN), trainers.WordLevelTrainer(**common)
     if kind == "unigram":
         return models.Unigram(), trainers.UnigramTrainer(**common, unk_token=UNKNOWN_TOKEN)

@@ -4,10 +4,12 @@ All kinds compose characters first (NFC: 하 typed as jamo becomes one syllable)
 
 - bpe, unigram, word: whitespace runs become one "▁" that opens the following word; punctuation stands apart from words
   and digits from each other, so that the vocabulary is spent on words and not on "word,", "word." and "(word";
+- space: words as the spaces cut them, for text that somebody has tokenised before ("<unk>" in it is a word as well);
 - character: every code point by itself, spaces included;
 - byte: the same cuts as bpe, but spaces stay as they are and every byte has a token.
 
-No cut ever holds "<", letters and ">" together: text that spells "<eos>" cannot become the special token.
+No cut ever holds "<", letters and ">" alone together: text that spells "<eos>" cannot become the special token (a word
+of kind space has its "▁" before it).
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 
-KINDS = ("bpe", "unigram", "word", "character", "byte")
+KINDS = ("bpe", "unigram", "word", "space", "character", "byte")
 SPACE = "▁"
 PROMISES = {
     "bpe": "exact for text of known characters with single inner spaces; a literal ▁ reads back as a space",
     "unigram": "exact for text of known characters with single inner spaces; a literal ▁ reads back as a space",
     "word": "exact for text of known words with single inner spaces; a literal ▁ reads back as a space",
+    "space": "exact for text of known words with single inner spaces; a literal ▁ reads back as a space",
     "character": "exact for text of known characters, all spaces included",
     "byte": "exact for any text",
 }
@@ -68,7 +71,7 @@ def _cutter(kind: str) -> Any:
     if kind == "byte":
         bytes_only = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(_BYTE_CUTS), "isolated"), bytes_only])
-    cuts = _WORD_CUTS if kind == "word" else _SUBWORD_CUTS
+    cuts = {"word": _WORD_CUTS, "space": SPACE + r"[^▁]+"}.get(kind, _SUBWORD_CUTS)
     marked = pre_tokenizers.Metaspace(SPACE, "always", split=False)
     return pre_tokenizers.Sequence([marked, pre_tokenizers.Split(Regex(cuts), "isolated")])
 
