@@ -64,9 +64,9 @@ def content_hash(corpus: Corpus, split: str = "train") -> str:
 
         parts += ["grammar", grammar.fingerprint(), corpus.grammar, corpus.split or split, corpus.pairs, GRAMMAR_SEED]
     for role, files in (("source", corpus.source), ("target", corpus.target)):
-        parts += [[role, *_file_hash(file)] for file in files]
+        parts += [[role, *file_hash(file)] for file in files]
     for file in corpus.file:
-        parts.append(["jsonl" if is_json(file) else "tsv", list(corpus.columns), *_file_hash(file)])
+        parts.append(["jsonl" if is_json(file) else "tsv", list(corpus.columns), *file_hash(file)])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -259,7 +259,7 @@ def _refuse_utf16(path: str | Path, first: bytes) -> None:
         )
 
 
-def _file_hash(file: str) -> tuple[str, str]:
+def file_hash(file: str) -> tuple[str, str]:
     if Path(file).exists() and not Path(file).is_file() and not Path(file).is_dir():
         raise BadInput(f"{file}: a pipe can be read only once, and training reads its data again. Save it as a file")
     with open_file(file) as stream:

@@ -103,13 +103,27 @@ def build(
     is_whole: Callable[[Path], bool],
 ) -> None:
     """Make the store's folder. When someone else finished the same one meanwhile, theirs is kept."""
+
+    def write(files: Mapping[str, BinaryIO]) -> dict[str, Any]:
+        return _Writer(files, source, target, max_length).run(corpus, split, say)
+
+    make_whole(folder, FILES, write, is_whole)
+
+
+def make_whole(
+    folder: Path,
+    names: Iterable[str],
+    write: Callable[[Mapping[str, BinaryIO]], dict[str, Any]],
+    is_whole: Callable[[Path], bool],
+) -> None:
+    """A folder of files that is either whole or not there: `write` fills them and returns what meta.json will say."""
     _clear_abandoned(folder.parent)
     with disk_trouble(folder.parent) as temporary:
         temporary.mkdir()
         with contextlib.ExitStack() as stack:
-            files = {name: stack.enter_context(open(temporary / name, "wb")) for name in FILES}
-            meta = _Writer(files, source, target, max_length).run(corpus, split, say)
-        meta["sizes"] = sizes_of(temporary, FILES)
+            files = {name: stack.enter_context(open(temporary / name, "wb")) for name in names}
+            meta = write(files)
+        meta["sizes"] = sizes_of(temporary, names)
         (temporary / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8", newline="\n")
         _put_in_place(temporary, folder, is_whole)
 
