@@ -24,7 +24,8 @@ from torch.nn import functional as F
 
 from jumok import recipe as recipes
 from jumok.data.batch import PAD, PairBatch
-from jumok.tasks.translation import TranslationTask, train_tokenizers
+from jumok.tasks.translation import TranslationTask
+from jumok.tasks.vocabulary import train_tokenizers
 from jumok.training.events import Events
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import resources
@@ -12,18 +11,21 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput, Failure
-from jumok.files import disk_errors_named, remove_folder
+from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
 from jumok.inspect.run_report import write_run_report
-from jumok.models.seq2seq import build
+from jumok.models.build import build
 from jumok.recipe import Recipe
-from jumok.tasks.translation import TranslationTask, train_tokenizers
+from jumok.tasks.build import build_task
+from jumok.tasks.objective import Task
+from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
 from jumok.training import checkpoint
 from jumok.training.device import choose_device, repeatable
 from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard
@@ -64,22 +66,50 @@ class TrainedTranslator(Translator):
         return forced_attention(self, sentences, targets, words, scores)
 
 
-def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> TrainedTranslator:
-    """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package."""
+def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> Any:
+    """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package.
+
+    What it gives follows from the run's task: a translation run gives a `TrainedTranslator`.
+    """
     run = RunFolder.open(packaged_run() if folder is None else Path(folder))
     recipe = run.recipe()
-    where = choose_device(device)
-    source, target = _load_tokenizers(run, recipe)
-    model = build(recipe.model, source.size, target.size)
+    return LOADERS[recipe.task](run, recipe, choose_device(device), say)
+
+
+def load_translator(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> TrainedTranslator:
+    """As `load`, for who needs a translator; a run of another task is refused in words."""
+    model = load(folder, device, say)
+    if not isinstance(model, TrainedTranslator):
+        raise BadInput(f"{folder} is not a translation run but one of task: {model.recipe.task}")
+    return model
+
+
+def load_weights(run: RunFolder, model: nn.Module, device: torch.device, say: Say) -> None:
+    """The best (or newest good) checkpoint into a model, ready to be used on the device."""
     found = checkpoint.newest_good(run, say, prefer="best")
     if found is None:
         raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
     weights = load_file(found / checkpoint.MODEL)
     checkpoint.load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, str(found))
-    model.to(where).eval()
-    translator = TrainedTranslator(model, source, target, recipe.search, recipe.data.max_length, where)
+    model.to(device).eval()
+
+
+def _load_translator(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedTranslator:
+    source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
+    model = build(recipe.model, source.size, target.size)
+    load_weights(run, model, device, say)
+    translator = TrainedTranslator(model, source, target, recipe.search, recipe.data.max_length, device)
     translator.recipe, translator.run = recipe, run
     return translator
+
+
+def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFolder, task: TranslationTask) -> None:
+    write_run_report(model, recipe, folder, *task.shown)
+
+
+# By task: how a run is loaded, and how its report is written
+LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {"translation": _load_translator}
+REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {"translation": _report_translation}
 
 
 def packaged_run() -> Path:
@@ -88,22 +118,6 @@ def packaged_run() -> Path:
     if not path.is_dir():
         raise Failure("this installation carries no trained run: give one with --run DIR")
     return path
-
-
-def _load_tokenizers(run: RunFolder, recipe: Recipe) -> tuple[Tokenizer, Tokenizer]:
-    source = Tokenizer.load(run.tokenizer / "source")
-    return source, source if recipe.tokenizer.joint else Tokenizer.load(run.tokenizer / "target")
-
-
-def _save_tokenizers(run: RunFolder, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-    """Both or none: a run killed in between must not be taken for one with a single vocabulary."""
-    for abandoned in run.path.glob(".tokenizer-*"):  # of a run that was killed here; nobody else is in a locked folder
-        remove_folder(abandoned)
-    temporary = run.path / f".tokenizer-{os.getpid()}"
-    for name, tokenizer in zip(("source", "target"), dict.fromkeys(tokenizers), strict=False):
-        tokenizer.save(temporary / name)
-    remove_folder(run.tokenizer)
-    temporary.rename(run.tokenizer)
 
 
 def train(
@@ -116,7 +130,7 @@ def train(
     sinks: Sequence[Sink] = (),
     quiet: bool = False,
     report: bool = True,
-) -> TrainedTranslator:
+) -> Any:
     """Train a recipe (or its name, with `key=value` overrides) into a run folder, or go on with one; then load it."""
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
@@ -133,9 +147,8 @@ def train(
         recipe = _with_absolute_paths(recipe)
     device = choose_device(recipe.device)
     with repeatable(recipe.threads, device, recipe.exact) as threads:
-        has_tokenizers = resume and (path / "tokenizer").is_dir()
-        tokenizers = _load_tokenizers(RunFolder(path), recipe) if has_tokenizers else train_tokenizers(recipe, say)
-        task = TranslationTask(recipe, tokenizers, device, say)
+        saved = RunFolder(path).tokenizer if resume and RunFolder(path).tokenizer.is_dir() else None
+        task = build_task(recipe, device, say, saved)
         total = None if minutes else recipe.training.updates
         fresh = TrainState(total=total, minutes=minutes, threads=threads, data=task.data_keys, device=device.type)
         # Only now, when the data has been read and found good, does the run come into being
@@ -143,18 +156,18 @@ def train(
         with folder.locked():
             if not resume:
                 RunFolder.create(path, recipe)
-            if not has_tokenizers:
+            if saved is None and task.tokenizers:
                 with disk_errors_named("saving the tokenizers", path, "Free some space and start again."):
-                    _save_tokenizers(folder, tokenizers)
+                    save_tokenizers(folder.tokenizer, dict(task.tokenizers))
             _run(task, recipe, folder, fresh, device, resume, sinks, say, quiet)
             model = load(path, device.type, say)
             if report and not folder.report.exists():
-                write_run_report(model, recipe, folder, *task.shown)
+                REPORTS[recipe.task](model, recipe, folder, task)
     return model
 
 
 def _run(
-    task: TranslationTask,
+    task: Task,
     recipe: Recipe,
     folder: RunFolder,
     fresh: TrainState,
@@ -181,7 +194,7 @@ def _run(
         if not quiet:
             parameters = sum(p.numel() for p in loop.objective.parameters())
             threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"
-            say(f"{parameters:,} parameters on {device} ({threads}), {_sizes(task)}")
+            say(f"{parameters:,} parameters on {device} ({threads}), {task.sizes()}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
         if loop.state.total is None:
             say("measuring the speed of the first updates …")
@@ -190,12 +203,6 @@ def _run(
         state = loop.go()
         if state.update != state.total:
             say(f"stopped early after update {state.update}: {state.stopped}")
-
-
-def _sizes(task: TranslationTask) -> str:
-    pairs = sum(len(store) for store in task.stores) - (len(task.valid_rows) if task.valid in task.stores else 0)
-    batches = task.plan.batches_per_epoch
-    return f"{pairs:,} training pairs, {len(task.valid_rows):,} for validation, {batches:,} batches an epoch"
 
 
 def _with_absolute_paths(recipe: Recipe) -> Recipe:

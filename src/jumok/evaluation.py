@@ -60,7 +60,7 @@ def evaluate(
 
     The attention is that of the reference translation (the one that the gold alignments speak of).
     """
-    if gold is not None and model.recipe.model.attention == "none":
+    if gold is not None and not model.model.attends:
         raise BadInput("--alignments: this model has no attention to compare. Leave the option out to score it.")
     pairs = list(read_pairs(Corpus(source=[str(source)], target=[str(reference)])))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]

@@ -15,7 +15,7 @@ from jumok import api
 from jumok import recipe as recipes
 from jumok.data.batch import PairBatch
 from jumok.layers.recurrent import Recurrent
-from jumok.models.seq2seq import build
+from jumok.models.build import build
 from jumok.recipe import Seq2SeqSection
 from jumok.search import SearchOptions, generate
 from jumok.training.run import RunFolder

@@ -11,7 +11,7 @@ from jumok.data.batch import START, source_batch
 from jumok.errors import BadInput
 from jumok.inspect.forced import forced_attention, word_links
 from jumok.inspect.record import record
-from jumok.models.seq2seq import build
+from jumok.models.build import build
 from jumok.recipe import Search, Seq2SeqSection
 from jumok.tasks.translator import Translator
 from jumok.text.tokenizer import Tokenizer, train_tokenizer

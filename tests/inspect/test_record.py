@@ -11,7 +11,7 @@ from jumok.errors import BadInput
 from jumok.inspect.record import record
 from jumok.layers.attention import SCORERS, build_scorer
 from jumok.layers.tap import Tap
-from jumok.models.seq2seq import Seq2Seq, build
+from jumok.models.seq2seq import Seq2Seq
 from jumok.recipe import Seq2SeqSection
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -22,7 +22,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def small_model(kind: str) -> Seq2Seq:
-    return build(Seq2SeqSection(embedding=8, width=12, layers=1, **KINDS[kind]), 20, 20).eval()
+    return Seq2Seq(Seq2SeqSection(embedding=8, width=12, layers=1, **KINDS[kind]), 20, 20).eval()
 
 
 def random_batch(seed: int) -> PairBatch:

@@ -16,7 +16,7 @@ from jumok.layers.attention import attention_weights
 from jumok.layers.tap import Tap
 from jumok.models.decoder import BahdanauDecoder, LuongDecoder
 from jumok.models.encoder import reading_order
-from jumok.models.seq2seq import Seq2Seq, build
+from jumok.models.seq2seq import Seq2Seq
 from jumok.recipe import Seq2SeqSection
 
 KINDS: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 def model_of(**options: Any) -> Seq2Seq:
     """A small model with every bias moved off its start, so that it counts."""
-    model = build(Seq2SeqSection(**{"width": 16, "embedding": 12, "max_source": 20, **options}), 30, 31)
+    model = Seq2Seq(Seq2SeqSection(**{"width": 16, "embedding": 12, "max_source": 20, **options}), 30, 31)
     for name, parameter in model.named_parameters():
         if "bias" in name:
             nn.init.normal_(parameter, std=0.5)
@@ -284,7 +284,7 @@ def learn(updates: int, longest: int, turned: bool, **options: Any) -> float:
     """Train on random sequences, copied or reversed; token accuracy of greedy generation on fresh ones."""
     torch.manual_seed(1)
     section = Seq2SeqSection(**{"width": 64, "embedding": 32, "layers": 1, "dropout": 0.0, **options})
-    model = build(section, 14, 14)
+    model = Seq2Seq(section, 14, 14)
     optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
 
     def batch(rows: int) -> tuple[Sequences, Sequences]:

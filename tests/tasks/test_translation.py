@@ -13,11 +13,12 @@ from jumok import recipe as recipes
 from jumok.data import grammar
 from jumok.data.batch import PAD, PairBatch
 from jumok.errors import BadInput
-from jumok.models.seq2seq import build
+from jumok.models.build import build
 from jumok.recipe import Recipe, Search, Seq2SeqSection
 from jumok.tasks.metrics import corpus_scores, tutorial_form
-from jumok.tasks.translation import TranslationObjective, TranslationTask, train_tokenizers
+from jumok.tasks.translation import TranslationObjective, TranslationTask
 from jumok.tasks.translator import TooLong, Translator
+from jumok.tasks.vocabulary import train_tokenizers
 
 KEYS = [
     "data.train.pairs=300", "data.valid.pairs=20", "model.width=16", "model.embedding=8", "model.layers=1",
@@ -119,7 +120,7 @@ def test_tokenizers_joint_separate_and_given(tmp_path: Path) -> None:
 
 
 def test_the_tokenizer_sample_is_spread_evenly() -> None:
-    from jumok.tasks.translation import _sample
+    from jumok.tasks.vocabulary import _sample
 
     everything = list(_sample(small()))
     assert len(everything) == 300

@@ -23,7 +23,7 @@ def attend(
 
     if out is not None:
         check_picture_path(out)
-    picture = api.load(run, device).attend(sentence, target, words=not tokens)
+    picture = api.load_translator(run, device).attend(sentence, target, words=not tokens)
     if out is None:
         show(picture)
     else:

@@ -30,7 +30,7 @@ def evaluate(
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
-    model = api.load(run, device)
+    model = api.load_translator(run, device)
     result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")

@@ -29,7 +29,7 @@ def translate(
     from jumok.streaming import StreamOptions, open_output, stream, waiting_lines
 
     options = StreamOptions(beam, nbest, scores, alignments, batch, too_long)
-    model = api.load(run, device)
+    model = api.load_translator(run, device)
     if sentences and input is not None:
         raise BadInput("give sentences or --input, not both")
     chunks = waiting_lines(input) if not sentences else lambda size: iter([sentences])

@@ -74,9 +74,9 @@ class Seen:
         return max((record.max_difference for record in self.records), default=0.0)
 
     def _add(self, tap: Tap, inputs: tuple[Any, ...], output: Tensor) -> None:
-        query, key, value, mask, scorer = inputs
+        query, key, value, mask, scorer, bias, causal = inputs
         with torch.no_grad():
-            weights = attention_weights(query, key, mask, scorer)
+            weights = attention_weights(query, key, mask, scorer, bias, causal)
             difference = (torch.matmul(weights, value) - output).abs().float()
         earlier = next((r for r in reversed(self.records) if r.name == tap.name and r.call == self._call), None)
         step = earlier.step + earlier.weights.size(1) if earlier is not None else 0
@@ -92,8 +92,9 @@ def record(model: nn.Module) -> Iterator[Seen]:
 
     def after_tap(tap: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Tensor) -> None:
         assert isinstance(tap, Tap)
-        order = ("query_BTD", "key_BSD", "value_BSD", "mask", "scorer")
-        seen._add(tap, (*inputs, *(named[name] for name in order[len(inputs) :])), output)
+        given = dict(zip(("query", "key", "value", "mask", "scorer", "bias", "causal"), inputs, strict=False)) | named
+        told = [given[name] for name in ("query", "key", "value", "mask", "scorer")]
+        seen._add(tap, (*told, given.get("bias"), given.get("causal", False)), output)
 
     handles = [model.register_forward_pre_hook(lambda _module, _inputs: seen.begin())]
     handles += [

@@ -22,7 +22,7 @@ def write_run_report(
     sources = list(sources[:SHOWN])
     found = [best[0] for best in translator.nbest(sources, too_long="truncate")]
     pictures = []
-    if recipe.model.attention != "none":
+    if translator.model.attends:
         drawn = [n for n, best in enumerate(found) if best.ids][:DRAWN]
         pictures = forced_attention(translator, [sources[n] for n in drawn], [found[n].ids for n in drawn])
     rows = [

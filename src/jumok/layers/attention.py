@@ -38,32 +38,81 @@ class Scorer(nn.Module):
         raise NotImplementedError(f"{type(self).__name__} must define forward(query, prepared) -> scores")
 
 
-def attention_weights(query_BTD: Tensor, key_BSD: Tensor, mask: Tensor | None, scorer: Scorer) -> Tensor:
-    """α_BTS = softmax over s of score(s_t, h_s), where the mask (B,S) or (B,T,S) is True.
+def attention_weights(
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    scorer: Scorer,
+    bias: Tensor | None = None,
+    causal: bool = False,
+) -> Tensor:
+    """α = softmax over s of score(s_t, h_s) + bias, where the mask is True and, if causal, s ≤ t.
 
-    `key` is what `scorer.prepare` made of the keys. A query that may look nowhere has weights 0, not NaN.
+    Without heads query_BTD and key_BSD give α_BTS, with heads query_BHTD and key_BHSD give α_BHTS. The mask is (B,S),
+    (B,T,S) or as large as α. `key` is what `scorer.prepare` made of the keys. A query that may look nowhere has
+    weights 0, not NaN.
     """
-    scores_BTS = scorer(query_BTD, key_BSD)
-    if mask is None:
-        return torch.softmax(scores_BTS, dim=-1)
-    open_BTS = mask if mask.dim() == 3 else mask[:, None, :]
-    nowhere = ~open_BTS.any(dim=-1, keepdim=True)
-    scores_BTS = scores_BTS.masked_fill(~(open_BTS | nowhere), float("-inf"))
-    return torch.softmax(scores_BTS, dim=-1).masked_fill(nowhere, 0.0)
+    scores = scorer(query, key)
+    if bias is not None:
+        scores = scores + bias
+    open_ = _open(query, key, mask, causal)
+    if open_ is None:
+        return torch.softmax(scores, dim=-1)
+    nowhere = ~open_.any(dim=-1, keepdim=True)
+    scores = scores.masked_fill(~(open_ | nowhere), float("-inf"))
+    return torch.softmax(scores, dim=-1).masked_fill(nowhere, 0.0)
+
+
+def _open(query: Tensor, key: Tensor, mask: Tensor | None, causal: bool) -> Tensor | None:
+    """Where a query may look: the mask spread over heads and queries, and nothing after the query itself."""
+    if mask is not None and mask.dim() == 2:
+        mask = mask[:, None, :]
+    if mask is not None and mask.dim() < query.dim():
+        mask = mask[:, None]
+    if not causal:
+        return mask
+    lower_TS = causal_mask(query.size(-2), key.size(-2), query.device)
+    return lower_TS if mask is None else mask & lower_TS
+
+
+def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
+    """(T, S) True where s ≤ t; the last query is the last key's, so that T < S means that the first were seen before"""
+    ahead = keys - queries
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(ahead)
 
 
 def attention(
-    query_BTD: Tensor, key_BSD: Tensor, value_BSD: Tensor, mask: Tensor | None, scorer: Scorer, fused: bool = True
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scorer: Scorer,
+    fused: bool = True,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    dropout: float = 0.0,
 ) -> Tensor:
     """a_t = Σ_s α_ts v_s, in one kernel where the score is an inner product. `key` is a prepared key."""
-    exact = query_BTD.is_cuda and torch.are_deterministic_algorithms_enabled()  # the fused gradient is not, on a GPU
+    exact = query.is_cuda and torch.are_deterministic_algorithms_enabled()  # the fused gradient is not, on a GPU
     if not fused or scorer.inner_scale is None or exact:
-        return torch.matmul(attention_weights(query_BTD, key_BSD, mask, scorer), value_BSD)
-    open_B1TS = None if mask is None else (mask if mask.dim() == 3 else mask[:, None, :])[:, None]
-    output_B1TD = F.scaled_dot_product_attention(
-        query_BTD[:, None], key_BSD[:, None], value_BSD[:, None], attn_mask=open_B1TS, scale=scorer.inner_scale
+        weights = attention_weights(query, key, mask, scorer, bias, causal)
+        return torch.matmul(F.dropout(weights, dropout) if dropout else weights, value)
+    without_heads = query.dim() == 3
+    triangle = causal and mask is None and bias is None and query.size(-2) == key.size(-2)  # the kernel knows this one
+    where = None if triangle else _open(query, key, mask, causal)
+    if without_heads:
+        query, key, value, where = (
+            query[:, None],
+            key[:, None],
+            value[:, None],
+            None if where is None else where[:, None],
+        )
+    if bias is not None:
+        where = bias if where is None else torch.where(where, bias, float("-inf"))
+    output = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=where, dropout_p=dropout, is_causal=triangle, scale=scorer.inner_scale
     )
-    return output_B1TD[:, 0]
+    return output[:, 0] if without_heads else output
 
 
 # ---------------------------------------------------------------- the registry
@@ -111,7 +160,7 @@ class Dot(Scorer):
 
     def forward(self, query_BTD: Tensor, prepared_BSD: Tensor) -> Tensor:
         assert self.inner_scale is not None
-        return torch.matmul(query_BTD * self.inner_scale, prepared_BSD.transpose(1, 2))
+        return torch.matmul(query_BTD * self.inner_scale, prepared_BSD.transpose(-1, -2))
 
 
 @register_scorer("scaled-dot")

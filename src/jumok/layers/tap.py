@@ -1,7 +1,8 @@
 """The one point where attention can be observed or altered.
 
 Every attention of every model goes through a `Tap`. A forward hook on it gets exactly what the attention was computed
-from, `(query, prepared key, value, mask, scorer)`, so a recorder can compute the weights again and an ablation can
+from, `(query, prepared key, value, mask, scorer, bias, causal, dropout)`,
+so a recorder can compute the weights again and an ablation can
 change the output; without hooks it costs nothing and keeps nothing.
 """
 
@@ -13,7 +14,8 @@ from jumok.layers.attention import Scorer, attention
 
 
 class Tap(nn.Module):
-    """`kind` says who looks at whom ("cross": target at source), `name` tells the taps of one model apart."""
+    """`kind` says who looks at whom ("cross": target at source; "self": a text at itself; "causal": at its own past),
+    `name` tells the taps of one model apart."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__()
@@ -21,6 +23,14 @@ class Tap(nn.Module):
         self.name = name
 
     def forward(
-        self, query_BTD: Tensor, key_BSD: Tensor, value_BSD: Tensor, mask: Tensor | None, scorer: Scorer
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        scorer: Scorer,
+        bias: Tensor | None = None,
+        causal: bool = False,
+        dropout: float = 0.0,
     ) -> Tensor:
-        return attention(query_BTD, key_BSD, value_BSD, mask, scorer)
+        return attention(query, key, value, mask, scorer, bias=bias, causal=causal, dropout=dropout)

@@ -19,6 +19,7 @@ from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
 from jumok.models.decoder import Cache, Memory, build_decoder
 from jumok.models.encoder import Encoder
+from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Seq2SeqSection
 
 # A recurrent hidden state is small (about 0.3 a number), and so would be the logits. Enlarged, the output layer learns
@@ -26,16 +27,12 @@ from jumok.recipe import Seq2SeqSection
 HIDDEN_SCALE = 3.0
 
 
-def build(section: Seq2SeqSection, source_size: int, target_size: int) -> Seq2Seq:
-    """The model a recipe describes, for vocabularies of these sizes."""
-    return Seq2Seq(section, source_size, target_size)
-
-
-class Seq2Seq(nn.Module):
+class Seq2Seq(EncoderDecoder):
     """`forward` gives hidden states, `head` turns those that are needed into logits."""
 
     def __init__(self, section: Seq2SeqSection, source_size: int, target_size: int) -> None:
         super().__init__()
+        self.attends = section.attention != "none"
         self.encoder = Encoder(section, source_size)
         self.decoder = build_decoder(section)
         self.embedding = Embedding(target_size, section.embedding, PAD)

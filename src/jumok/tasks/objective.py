@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from torch import Tensor, nn
+
+from jumok.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,20 @@ class Task(Protocol):
 
     @property
     def objective(self) -> Objective: ...
+
+    @property
+    def tokenizers(self) -> Mapping[str, Tokenizer]:
+        """What a loaded run needs besides recipe and weights, by the name of its folder; empty without text."""
+        ...
+
+    @property
+    def data_keys(self) -> list[str]:
+        """What is learned from and validated on: equal keys, equal data."""
+        ...
+
+    def sizes(self) -> str:
+        """How much data there is, in words."""
+        ...
 
     def batches(self, update: int) -> list[Any]:
         """The micro-batches of an update, a pure function of its number. Each has `.tokens` and `.to(device)`."""

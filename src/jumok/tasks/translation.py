@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -14,14 +14,14 @@ from jumok.data.batch import PairBatch
 from jumok.data.plan import Plan, held_out, length_batches
 from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
-from jumok.errors import BadInput
 from jumok.layers.loss import smoothed_cross_entropy
-from jumok.models.seq2seq import Seq2Seq, build
+from jumok.models.build import build
+from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Corpus, Recipe
 from jumok.tasks.metrics import corpus_scores
 from jumok.tasks.objective import Loss, Objective
 from jumok.tasks.translator import Translator
-from jumok.text.tokenizer import Tokenizer, train_tokenizer
+from jumok.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
 
@@ -29,16 +29,17 @@ Say = Callable[[str], None]
 class TranslationObjective(Objective):
     """−Σ_t log p(y_t | y_<t, x), smoothed: each true word gives ε of its probability to all words."""
 
-    model: Seq2Seq
+    model: EncoderDecoder
 
-    def __init__(self, model: Seq2Seq, label_smoothing: float = 0.0, teacher_forcing: float = 1.0) -> None:
+    def __init__(self, model: EncoderDecoder, label_smoothing: float = 0.0, teacher_forcing: float = 1.0) -> None:
         super().__init__()
         self.model = model
         self.label_smoothing, self.teacher_forcing = label_smoothing, teacher_forcing
 
     def forward(self, batch: PairBatch) -> Loss:
         target_BT = batch.target.ids
-        hidden_BTD = self.model(batch.source, target_BT[:, :-1], self.teacher_forcing if self.training else 1.0)
+        own_words = {"teacher_forcing": self.teacher_forcing} if self.training and self.teacher_forcing < 1 else {}
+        hidden_BTD = self.model(batch.source, target_BT[:, :-1], **own_words)
         real_BT = batch.target.mask[:, 1:]
         # only real positions go through the vocabulary: padding costs nothing there
         logits_NV = self.model.head(hidden_BTD[real_BT])
@@ -87,6 +88,15 @@ class TranslationTask:
         """What is learned from and validated on, as the keys of the token stores."""
         return [store.key for store in (*self.stores, self.valid)]
 
+    @property
+    def tokenizers(self) -> dict[str, Tokenizer]:
+        return {"source": self.source} | ({} if self.recipe.tokenizer.joint else {"target": self.target})
+
+    def sizes(self) -> str:
+        pairs = sum(len(store) for store in self.stores) - (len(self.valid_rows) if self.valid in self.stores else 0)
+        batches = self.plan.batches_per_epoch
+        return f"{pairs:,} training pairs, {len(self.valid_rows):,} for validation, {batches:,} batches an epoch"
+
     def _store(self, corpus: Corpus, split: str, cache: Path, say: Say) -> TokenStore:
         return TokenStore.open_or_build(
             corpus, corpus.split or split, self.source, self.target, cache, self.recipe.data.max_length, say
@@ -133,31 +143,3 @@ class TranslationTask:
         sources, references = self.shown
         bleu, chrf = corpus_scores(self.translator.translate(sources, beam=1), references)
         return {"loss": float(loss) / max(1, count), "bleu": bleu.score, "chrf": chrf.score}
-
-
-def train_tokenizers(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
-    """The recipe's tokenizers: loaded where it names folders, else trained on the training text."""
-    section = recipe.tokenizer
-    if section.joint and (section.source or section.target):
-        raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
-    loaded = [Tokenizer.load(Path(path)) if path else None for path in (section.source, section.target)]
-    if loaded[0] is not None and loaded[1] is not None:
-        return loaded[0], loaded[1]
-    say(f"training the tokenizer{'' if section.joint else 's'} ({section.kind}, at most {section.vocabulary} tokens)")
-
-    def fit(*sides: int) -> Tokenizer:
-        lines = (pair[side] for pair in _sample(recipe) for side in sides)
-        return train_tokenizer(lines, section.kind, section.vocabulary, section.lowercase)
-
-    if section.joint:
-        joint = fit(0, 1)
-        return joint, joint
-    return loaded[0] or fit(0), loaded[1] or fit(1)
-
-
-def _sample(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """At most `tokenizer.sample` evenly spaced pairs of all corpora, streamed: a first pass only counts."""
-    total = sum(corpus.pairs if corpus.grammar else sum(1 for _ in read_pairs(corpus)) for corpus in recipe.data.train)
-    stride = -(-total // recipe.tokenizer.sample)
-    for corpus in recipe.data.train:
-        yield from islice(read_pairs(corpus, corpus.split or "train"), 0, None, stride)

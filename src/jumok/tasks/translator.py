@@ -9,7 +9,7 @@ import torch
 
 from jumok.data.batch import source_batch
 from jumok.errors import BadInput
-from jumok.models.seq2seq import Seq2Seq
+from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
 from jumok.search import SearchOptions, generate, max_length_for
 from jumok.text.tokenizer import Tokenizer
@@ -40,7 +40,7 @@ class TooLong(BadInput):
 class Translator:
     def __init__(
         self,
-        model: Seq2Seq,
+        model: EncoderDecoder,
         source: Tokenizer,
         target: Tokenizer,
         search: Search,

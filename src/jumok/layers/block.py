@@ -1,0 +1,118 @@
+"""The block that every Transformer of this house is a stack of: attention, feed-forward, Add & Norm around each.
+
+post-norm (the paper):  x ← norm(x + dropout(sublayer(x)))
+pre-norm (default):     x ← x + dropout(sublayer(norm(x)))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jumok.layers.linear import linear
+from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
+
+
+class BlockSection(Protocol):
+    """What a recipe's section must say for a block to be built from it."""
+
+    @property
+    def width(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def key_value_heads(self) -> int | None: ...
+    @property
+    def feed_forward(self) -> int: ...
+    @property
+    def activation(self) -> str: ...
+    @property
+    def norm(self) -> str: ...
+    @property
+    def norm_kind(self) -> str: ...
+    @property
+    def dropout(self) -> float: ...
+    @property
+    def attention_dropout(self) -> float: ...
+    @property
+    def activation_dropout(self) -> float: ...
+
+
+def build_norm(section: BlockSection) -> nn.Module:
+    """LayerNorm: (x − μ) / σ · g + b (Ba et al. 2016).  RMSNorm: x / rms(x) · g (Zhang and Sennrich 2019)."""
+    return nn.LayerNorm(section.width) if section.norm_kind == "layer" else nn.RMSNorm(section.width, eps=1e-6)
+
+
+class FeedForward(nn.Module):
+    """f(x W_1 + b_1) W_2 + b_2 with f = ReLU, GELU or SiLU; SwiGLU (Shazeer 2020): (silu(x W_1) ⊙ x V) W_2."""
+
+    def __init__(self, section: BlockSection) -> None:
+        super().__init__()
+        self.activation = section.activation
+        self.inner = linear(section.width, section.feed_forward)
+        self.gate = linear(section.width, section.feed_forward) if section.activation == "swiglu" else None
+        self.outer = linear(section.feed_forward, section.width)
+        self.dropout = nn.Dropout(section.activation_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        inner = self.inner(x)
+        activate = ACTIVATIONS[self.activation]
+        inner = activate(inner) if self.gate is None else activate(inner) * self.gate(x)
+        return self.outer(self.dropout(inner))
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "swiglu": F.silu}
+
+
+class AddNorm(nn.Module):
+    """The residual connection with its normalisation and dropout, around whatever `sublayer` is."""
+
+    def __init__(self, section: BlockSection) -> None:
+        super().__init__()
+        self.pre = section.norm == "pre"
+        self.norm = build_norm(section)
+        self.dropout = nn.Dropout(section.dropout)
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre:
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a decoder block looks at besides its own text: this layer's keys and values of the source."""
+
+    memory: KeyValue
+    look: Look
+
+
+class Block(nn.Module):
+    """Self-attention, attention to the source where `cross` is on, feed-forward."""
+
+    def __init__(self, section: BlockSection, kind: str, name: str, cross: bool = False) -> None:
+        """`kind` "self" (both ways) or "causal"; `name` is the block's place, as in "decoder.0"."""
+        super().__init__()
+
+        def attention(kind: str) -> MultiHeadAttention:
+            groups = section.key_value_heads or section.heads
+            return MultiHeadAttention(
+                section.width, section.heads, groups, section.attention_dropout, kind, f"{name}.{kind}"
+            )
+
+        self.attention, self.attention_norm = attention(kind), AddNorm(section)
+        self.cross = attention("cross") if cross else None
+        self.cross_norm = AddNorm(section) if cross else None
+        self.feed_forward, self.feed_forward_norm = FeedForward(section), AddNorm(section)
+
+    def forward(self, x_BTD: Tensor, look: Look, source: Source | None = None, past: Past | None = None) -> Tensor:
+        x_BTD = self.attention_norm(x_BTD, lambda x: self.attention(x, look, past=past))
+        if self.cross is not None and self.cross_norm is not None:
+            assert source is not None
+            cross = self.cross
+            x_BTD = self.cross_norm(x_BTD, lambda x: cross(x, source.look, source.memory))
+        return self.feed_forward_norm(x_BTD, self.feed_forward)

@@ -1,0 +1,99 @@
+"""Multi-head attention (Vaswani et al. 2017, 3.2).
+
+    head_h = attention(x W_h^Q, m W_h^K, m W_h^V),   score = q · k / √d_k        out = [head_1; …; head_H] W^O
+
+Grouped queries (Ainslie et al. 2023): G < H heads of keys and values, each shared by H / G query heads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from jumok.layers.attention import ScaledDot, attention_weights
+from jumok.layers.linear import linear
+from jumok.layers.position import rotate
+from jumok.layers.tap import Tap
+
+
+class KeyValue(NamedTuple):
+    """What can be looked at: projected once, looked at by any number of queries."""
+
+    key: Tensor  # (B, S, G, D)
+    value: Tensor  # (B, S, G, D)
+
+
+@dataclass(frozen=True)
+class Look:
+    """Who may look where, and how positions come in. The same for all layers of a stack."""
+
+    mask: Tensor | None = None  # (B, S) or (B, T, S), True where looking is allowed
+    causal: bool = False
+    bias: Tensor | None = None  # (1 or B, H, T, S), added to the scores
+    turns: Tensor | None = None  # rotary angles of the queries, and of the keys that come with them
+    coverage: list[Tensor] | None = None  # asked for: each layer appends its weights (B, T, S), the mean over heads
+
+
+@dataclass(frozen=True)
+class Past:
+    """A layer's keys and values so far, in a buffer of fixed size: positions below `filled` are in use.
+
+    `rows` is None where all rows stand at the same place; else each row's new key goes to its own position.
+    """
+
+    key: Tensor  # (B, C, G, D)
+    value: Tensor
+    filled: int
+    rows: Tensor | None = None  # (B,) position of the new key in each row
+
+    def extended(self, new: KeyValue) -> KeyValue:
+        """Write the new keys and values into the buffer; all that is there now. In place: nobody else has it."""
+        for buffer, fresh in ((self.key, new.key), (self.value, new.value)):
+            if self.rows is None:
+                buffer[:, self.filled : self.filled + fresh.size(1)] = fresh
+            else:
+                buffer[torch.arange(len(self.rows), device=self.rows.device), self.rows] = fresh[:, 0]
+        end = self.filled + new.key.size(1)
+        return KeyValue(self.key[:, :end], self.value[:, :end])
+
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, width: int, heads: int, groups: int, dropout: float, kind: str, name: str) -> None:
+        super().__init__()
+        self.heads, self.groups, self.head_width, self.dropout = heads, groups, width // heads, dropout
+        self.query = linear(width, width)
+        self.key = linear(width, groups * self.head_width)
+        self.value = linear(width, groups * self.head_width)
+        self.output = linear(width, width)
+        self.scorer = ScaledDot(self.head_width, self.head_width, self.head_width, 0)
+        self.tap = Tap(kind, name)
+
+    def project(self, m_BSD: Tensor, turns: Tensor | None = None) -> KeyValue:
+        """Keys and values of what will be looked at."""
+        key = self.key(m_BSD).unflatten(-1, (self.groups, self.head_width))
+        value = self.value(m_BSD).unflatten(-1, (self.groups, self.head_width))
+        return KeyValue(key if turns is None else rotate(key, turns), value)
+
+    def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
+        """x looks at `memory`; without one at itself, and at its past where it has one."""
+        query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
+        if memory is None:
+            query = query if look.turns is None else rotate(query, look.turns)
+            memory = self.project(x_BTD, look.turns)
+            if past is not None:
+                memory = past.extended(memory)
+        query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
+        if look.coverage is not None:
+            weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)
+            look.coverage.append(weights.mean(dim=1))
+        dropout = self.dropout if self.training else 0.0
+        seen_BHTD = self.tap(query_BHTD, key_BHSD, value_BHSD, look.mask, self.scorer, look.bias, look.causal, dropout)
+        return self.output(seen_BHTD.transpose(1, 2).flatten(2))
+
+    def _spread(self, x_BSGD: Tensor) -> Tensor:
+        """(B, H, S, D): each group's keys for all of its query heads."""
+        x_BGSD = x_BSGD.transpose(1, 2)
+        return x_BGSD if self.groups == self.heads else x_BGSD.repeat_interleave(self.heads // self.groups, dim=1)

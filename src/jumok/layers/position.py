@@ -1,0 +1,133 @@
+"""Where a word stands. Attention itself does not know: it sums over a set.
+
+Additive positions are added to the word vectors, rotary ones turn queries and keys, relative ones bias the scores.
+Tables are computed once in float64 and kept in float32; they grow with the longest sequence seen and are not weights.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from jumok.errors import BadInput
+
+
+class Table(nn.Module):
+    """Rows for positions 0, 1, 2 …, as many as were asked for. Not stored with the model: it follows from a formula."""
+
+    rows: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rows", self.formula(torch.arange(256, dtype=torch.float64)).float(), persistent=False)
+
+    def formula(self, positions_P: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def reach(self, length: int) -> None:
+        """Make sure that positions below `length` are there. Called with sizes known on the host: no waiting."""
+        if length > self.rows.size(0):
+            size = max(length, 2 * self.rows.size(0))
+            rows = self.formula(torch.arange(size, dtype=torch.float64)).float()
+            self.rows = rows.to(self.rows.device, self.rows.dtype)
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return self.rows[positions]
+
+
+class Sinusoidal(Table):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d)),  PE(pos, 2i+1) = cos(pos / 10000^(2i/d))   (Vaswani et al. 2017, 3.5)
+
+    `halves`: the same numbers with all sines first, as tensor2tensor and Marian have them.
+    """
+
+    def __init__(self, width: int, halves: bool = False) -> None:
+        self.width, self.halves = width, halves
+        super().__init__()
+
+    def formula(self, positions_P: Tensor) -> Tensor:
+        exponent = torch.arange(0, self.width, 2, dtype=torch.float64) / self.width
+        angle_PW = positions_P[:, None] / 10000.0**exponent
+        parts = [angle_PW.sin(), angle_PW.cos()]
+        return torch.cat(parts, dim=-1) if self.halves else torch.stack(parts, dim=-1).flatten(1)
+
+
+class Learned(nn.Embedding):
+    """One vector for each position, learned as the words' are; there are `max_positions` and no more."""
+
+    def __init__(self, width: int, max_positions: int) -> None:
+        super().__init__(max_positions, width)
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.weight, std=0.02)
+
+    def reach(self, length: int) -> None:
+        if length > self.num_embeddings:
+            raise BadInput(
+                f"this model's learned positions end at {self.num_embeddings} tokens (model.max_positions), {length} "
+                "were asked for: shorten the text or search.max_ratio and max_extra, or train with sinusoidal positions"
+            )
+
+
+class Rotary(Table):
+    """Pairs of a query's (key's) numbers are turned by pos · θ_i, θ_i = 10000^(-2i/d) (Su et al. 2021, RoFormer):
+
+        (x_i, x_(i+d/2)) → (x_i cos − x_(i+d/2) sin,  x_(i+d/2) cos + x_i sin)
+
+    A product of two turned vectors then depends on their distance alone.
+    """
+
+    def __init__(self, head_width: int) -> None:
+        self.head_width = head_width
+        super().__init__()
+
+    def formula(self, positions_P: Tensor) -> Tensor:
+        exponent = torch.arange(0, self.head_width, 2, dtype=torch.float64) / self.head_width
+        angle_PD = (positions_P[:, None] / 10000.0**exponent).repeat(1, 2)
+        return torch.stack((angle_PD.cos(), angle_PD.sin()), dim=1)  # (P, 2, D)
+
+
+def rotate(x: Tensor, turns: Tensor) -> Tensor:
+    """Turn x (B, T, H, D) by `turns`: (T, 2, D), or (B, T, 2, D) where each row stands elsewhere."""
+    cos, sin = turns[..., 0, :].unsqueeze(-2), turns[..., 1, :].unsqueeze(-2)
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+class RelativeBias(nn.Module):
+    """score + b_h[bucket(s − t)]: one learned number for each head and distance (Raffel et al. 2020, T5).
+
+    Near distances have a bucket each, farther ones share buckets that grow logarithmically, and all beyond
+    `farthest` share the last. A text that looks both ways has half of the buckets for each direction.
+    """
+
+    def __init__(self, heads: int, both_ways: bool, buckets: int = 32, farthest: int = 128) -> None:
+        super().__init__()
+        self.both_ways, self.buckets, self.farthest = both_ways, buckets, farthest
+        self.weight = nn.Embedding(buckets, heads)
+        nn.init.zeros_(self.weight.weight)
+
+    def reach(self, length: int) -> None:
+        """Any distance has a bucket."""
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """`distance` = s − t."""
+        buckets, offset = self.buckets, torch.zeros_like(distance)
+        if self.both_ways:
+            buckets //= 2
+            offset = (distance > 0).long() * buckets
+            distance = distance.abs()
+        else:
+            distance = -distance.clamp(max=0)
+        near = buckets // 2
+        growth = torch.log(distance.clamp(min=1).float() / near) / math.log(self.farthest / near)
+        far = (near + growth * (buckets - near)).long().clamp(max=buckets - 1)
+        return offset + torch.where(distance < near, distance, far)
+
+    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
+        """(1 or B, H, T, S) for query positions (T,) or (B, T) and key positions (S,)."""
+        distance = key_positions - query_positions[..., None]
+        bias = self.weight(self.bucket(distance)).movedim(-1, -3)
+        return bias if bias.dim() == 4 else bias[None]

@@ -1,0 +1,83 @@
+"""A stack of blocks over one text, with its positions: the encoder, the decoder, and a language model are each one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from jumok.layers.block import Block, BlockSection, Source, build_norm
+from jumok.layers.cache import KeyValueCache
+from jumok.layers.multihead import Look
+from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal
+
+
+class StackSection(BlockSection, Protocol):
+    @property
+    def final_norm(self) -> bool | None: ...
+    @property
+    def position(self) -> str: ...
+    @property
+    def max_positions(self) -> int: ...
+
+
+class Stack(nn.Module):
+    """`kind` "self": every word sees all words; "causal": only those before it and itself."""
+
+    def __init__(self, section: StackSection, layers: int, kind: str, name: str, cross: bool = False) -> None:
+        super().__init__()
+        self.causal = kind == "causal"
+        self.dropout = nn.Dropout(section.dropout)
+        self.added: Sinusoidal | Learned | None = None
+        self.rotary = Rotary(section.width // section.heads) if section.position == "rotary" else None
+        self.relative = (
+            RelativeBias(section.heads, both_ways=not self.causal) if section.position == "relative" else None
+        )
+        if section.position.startswith("sinusoidal"):
+            self.added = Sinusoidal(section.width, halves=section.position == "sinusoidal-halves")
+        elif section.position == "learned":
+            self.added = Learned(section.width, section.max_positions)
+        self.blocks = nn.ModuleList(Block(section, kind, f"{name}.{number}", cross) for number in range(layers))
+        final = section.norm == "pre" if section.final_norm is None else section.final_norm
+        self.norm = build_norm(section) if final else nn.Identity()
+
+    def reach(self, length: int) -> None:
+        """Make sure that positions below `length` can be told."""
+        for positions in (self.added, self.rotary, self.relative):
+            if positions is not None:
+                positions.reach(length)
+
+    def forward(
+        self,
+        embedded_BTD: Tensor,
+        mask: Tensor | None = None,
+        sources: Sequence[Source] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
+        """Hidden states of the embedded words. With a cache they come after what is in it, which they also see;
+        the caller has made room (`with_room`) and counts them afterwards (`advanced`)."""
+        tokens = embedded_BTD.size(1)
+        filled = 0 if cache is None else cache.filled
+        self.reach(filled + tokens)
+        positions = torch.arange(tokens, device=embedded_BTD.device) if cache is None else cache.positions(tokens)
+        if cache is not None and mask is None:
+            mask = cache.mask(tokens)
+        if self.added is not None:
+            embedded_BTD = embedded_BTD + self.added(positions).to(embedded_BTD.dtype)
+        bias = turns = None
+        if self.relative is not None:
+            keys = torch.arange(filled + tokens, device=embedded_BTD.device)
+            bias = self.relative(positions, keys).to(embedded_BTD.dtype)
+        if self.rotary is not None:
+            turns = self.rotary(positions).to(embedded_BTD.dtype)
+        # a single new token may look at everything that is there
+        causal = self.causal and (cache is None or (cache.lengths is None and tokens > 1))
+        look = Look(mask, causal, bias, turns)
+        x_BTD = self.dropout(embedded_BTD)
+        for number, block in enumerate(self.blocks):
+            source = None if sources is None else sources[number]
+            past = None if cache is None else cache.past(number)
+            x_BTD = block(x_BTD, look, source, past)
+        return self.norm(x_BTD)

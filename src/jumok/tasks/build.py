@@ -1,0 +1,27 @@
+"""From a recipe to the task it describes: one door for every task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from jumok.errors import BadInput
+from jumok.recipe import Recipe, Seq2SeqSection, TransformerSection
+from jumok.tasks.objective import Task
+from jumok.tasks.translation import TranslationTask
+from jumok.tasks.vocabulary import load_tokenizers, train_tokenizers
+
+Say = Callable[[str], None]
+KINDS = {"translation": (Seq2SeqSection, TransformerSection)}  # the models that can learn each task
+
+
+def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | None = None) -> Task:
+    """What `recipe.task` names. `saved`: the tokenizer folder of a run that goes on; without it they are trained."""
+    if not isinstance(recipe.model, KINDS[recipe.task]):
+        kinds = " or ".join(section.model_fields["kind"].default for section in KINDS[recipe.task])
+        raise BadInput(f"model.kind: {recipe.model.kind} cannot learn task: {recipe.task}; use {kinds}")
+    joint = recipe.tokenizer.joint
+    tokenizers = load_tokenizers(saved, joint) if saved is not None else train_tokenizers(recipe, say)
+    return TranslationTask(recipe, tokenizers, device, say)
