@@ -35,13 +35,18 @@ class Encoded:
 
 
 class Tokenizer:
-    """One vocabulary. `encode` adds no special tokens, and no text can spell one."""
+    """One vocabulary. `encode` adds no special tokens, and no text can spell one.
 
-    def __init__(self, content: str, kind: str, lowercase: bool = False) -> None:
+    `tags` are the names of the language tags, which have the last ids (see `tags.py`).
+    """
+
+    def __init__(self, content: str, kind: str, lowercase: bool = False, tags: Sequence[str] = ()) -> None:
         self.kind = kind
         self.lowercase = lowercase
-        self._content = content
+        self.content = content  # of tokenizer.json
         self._model = tokenizers.Tokenizer.from_str(content)
+        self._text_ids = range(len(SPECIAL_TOKENS), self.size - len(tags))
+        self.tags = {name: id for id, name in enumerate(tags, self._text_ids.stop)}
         self._bytes = byte_of_character() if kind == "byte" else {}
 
     @property
@@ -51,10 +56,14 @@ class Tokenizer:
     @property
     def fingerprint(self) -> str:
         """Changes whenever the files would."""
-        return hashlib.sha256((self._content + self._about()).encode()).hexdigest()
+        return hashlib.sha256((self.content + self._about()).encode()).hexdigest()
 
     def __repr__(self) -> str:
         return f"Tokenizer(kind={self.kind!r}, size={self.size})"
+
+    def is_special(self, id: int) -> bool:
+        """Whether an id stands for something else than text."""
+        return id not in self._text_ids
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without special tokens."""
@@ -75,9 +84,13 @@ class Tokenizer:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts; special ids (the unknown one too) are left out."""
-        texts: list[str] = self._model.decode_batch([_plain(row) for row in rows], skip_special_tokens=False)
+        texts: list[str] = self._model.decode_batch([self._plain(row) for row in rows], skip_special_tokens=False)
         # Where an unknown word was left out, two blanks meet.
         return texts if self.kind in ("byte", "character") else [" ".join(text.split()) for text in texts]
+
+    def _plain(self, row: Sequence[int]) -> list[int]:
+        first, end = self._text_ids.start, self._text_ids.stop
+        return [int(id) for id in row if first <= id < end]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Each id as something to print: a blank shows as ▁, half a character as its bytes."""
@@ -102,7 +115,7 @@ class Tokenizer:
 
     def _written(self, id: int, first: bool) -> bytes:
         """The bytes an id adds to the decoded text."""
-        if id < len(SPECIAL_TOKENS):
+        if self.is_special(id):
             return b""
         token: str = self._model.id_to_token(id) or ""
         if self.kind == "byte":
@@ -112,8 +125,8 @@ class Tokenizer:
         return token.encode()
 
     def _printable(self, id: int) -> str:
-        if id < len(SPECIAL_TOKENS):
-            return SPECIAL_TOKENS[id]
+        if self.is_special(id):
+            return str(self._model.id_to_token(id))
         raw = self._written(id, first=False)
         try:
             text = raw.decode()
@@ -123,11 +136,13 @@ class Tokenizer:
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (("tokenizer.json", self._content), ("about.json", self._about())):
+        for name, content in (("tokenizer.json", self.content), ("about.json", self._about())):
             (folder / name).write_text(content, encoding="utf-8", newline="\n")
 
     def _about(self) -> str:
-        about = {"format": FORMAT, "kind": self.kind, "size": self.size, "lowercase": self.lowercase}
+        about: dict[str, Any] = {"format": FORMAT, "kind": self.kind, "size": self.size, "lowercase": self.lowercase}
+        if self.tags:
+            about["tags"] = list(self.tags)
         changes = "after NFC" + (" and lower-casing" if self.lowercase else "")
         about["promise"] = f"decode(encode(text)) is {PROMISES[self.kind]} ({changes})"
         return json.dumps(about, ensure_ascii=False, indent=1) + "\n"
@@ -144,6 +159,7 @@ class Tokenizer:
         try:
             about = json.loads(about_file.read_text(encoding="utf-8"))
             kind, size, lowercase = about["kind"], about["size"], about["lowercase"]
+            tags = [str(name) for name in about.get("tags", [])]
             if about["format"] != FORMAT or kind not in KINDS:
                 raise BadInput(
                     f"{about_file}: made by another version of jumok (format {about['format']}, kind {kind})"
@@ -151,11 +167,12 @@ class Tokenizer:
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{about_file}: damaged ({error}); train the tokenizer again") from None
         try:
-            tokenizer = cls(content_file.read_text(encoding="utf-8"), kind, lowercase)
+            tokenizer = cls(content_file.read_text(encoding="utf-8"), kind, lowercase, tags)
         except Exception as error:  # the library raises bare Exception
             raise BadInput(f"{content_file}: damaged ({error}); train the tokenizer again") from None
         specials = tuple(tokenizer._model.id_to_token(id) for id in range(len(SPECIAL_TOKENS)))
-        if tokenizer.size != size or specials != SPECIAL_TOKENS:
+        known_tags = all(tokenizer._model.token_to_id(f"<{name}>") == id for name, id in tokenizer.tags.items())
+        if tokenizer.size != size or specials != SPECIAL_TOKENS or not known_tags:
             raise BadInput(f"{content_file}: does not belong to {about_file.name} beside it; train the tokenizer again")
         return tokenizer
 
@@ -163,10 +180,6 @@ class Tokenizer:
 def _harmless(character: str, piece: str) -> bool:
     """Control characters could drive the terminal; a joiner is only visible by itself."""
     return character.isprintable() or (character in JOINERS and len(piece) > 1)
-
-
-def _plain(row: Sequence[int]) -> list[int]:
-    return [int(id) for id in row if id >= len(SPECIAL_TOKENS)]
 
 
 def train_tokenizer(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool = False) -> Tokenizer:
