@@ -56,7 +56,9 @@ class KeyValueCache:
     def select(self, rows: Tensor) -> KeyValueCache:
         """Only columns in use are copied."""
         layers, two, _, capacity, groups, head_width = self.store.shape
-        store = self.store.new_empty(layers, two, len(rows), capacity, groups, head_width)
+        # where rows differ, the next column is looked at before every row has written it: masked, but not if it is NaN
+        new = self.store.new_empty if self.lengths is None else self.store.new_zeros
+        store = new(layers, two, len(rows), capacity, groups, head_width)
         torch.index_select(self.store[:, :, :, : self.filled], 2, rows, out=store[:, :, :, : self.filled])
         return replace(self, store=store, lengths=None if self.lengths is None else self.lengths.index_select(0, rows))
 
@@ -66,7 +68,7 @@ class KeyValueCache:
         lengths = [part._lengths() for part in parts]
         longest = [int(length_B.max()) if len(length_B) else 0 for length_B in lengths]
         filled, capacity = max(longest), max(part.store.size(3) for part in parts)
-        store = torch.cat([_widened(part.store, capacity) for part in parts], dim=2)
+        store = torch.cat([_widened(part.store[:, :, :, : part.filled], capacity) for part in parts], dim=2)
         together_B = torch.cat(lengths)
         aligned = all(part.lengths is None for part in parts) and len(set(longest)) == 1
         return KeyValueCache(store, filled, None if aligned else together_B)

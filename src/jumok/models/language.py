@@ -142,6 +142,7 @@ class RecurrentLanguageModel(LanguageModel):
     def read(self, ids_BT: Tensor, past: State | None = None, lengths: Tensor | None = None) -> tuple[Tensor, State]:
         x_BTD, finals = self.embed(ids_BT), []
         for number, layer in enumerate(self.layers):
+            assert isinstance(layer, Recurrent)
             before = None if past is None else tuple(part[number : number + 1] for part in past)
             if ids_BT.size(1):
                 x_BTD, after = layer(self._locked(x_BTD), lengths, before)
