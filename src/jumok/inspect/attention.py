@@ -20,12 +20,17 @@ Weights = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Attention:
-    """weights[t, s]: how much the t-th target token (the query) looked at the s-th source token (the key)."""
+    """weights[t, s]: how much the t-th target token (the query) looked at the s-th source token (the key).
+
+    Where a text looks at itself (`kind` "self" or "causal"), both are that text.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     weights: Weights  # (T, S)
     score: float | None = None  # the log-probability of the target, where it is known
+    kind: str = "cross"  # who looks at whom: the target at the source; "self": a text at itself; "causal": at its past
+    name: str = ""  # which of the model's attentions, where it has several: "decoder.1.cross, head 3"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", tuple(self.source))
@@ -63,15 +68,14 @@ class Attention:
         """
         columns = _groups(source_words, len(self.source), "source")
         rows = _groups(target_words, len(self.target), "target")
-        weights = np.zeros((len(rows), len(columns)), dtype=np.float32)
-        for t, (_, row) in enumerate(rows):
-            for s, (_, column) in enumerate(columns):
-                weights[t, s] = self.weights[np.ix_(row, column)].sum(axis=1).mean()
-        return Attention(_names(columns, self.source, source), _names(rows, self.target, target), weights, self.score)
+        weights = merged(self.weights, source_words, target_words)
+        names = _names(columns, self.source, source), _names(rows, self.target, target)
+        return Attention(*names, weights, self.score, self.kind, self.name)
 
     def part(self, rows: int, columns: int) -> Attention:
         """The first target and source tokens only: without `<eos>`, for example."""
-        return Attention(self.source[:columns], self.target[:rows], self.weights[:rows, :columns], self.score)
+        kept = self.source[:columns], self.target[:rows], self.weights[:rows, :columns]
+        return Attention(*kept, self.score, self.kind, self.name)
 
     # ---------------------------------------------------------------- JSON
 
@@ -79,7 +83,8 @@ class Attention:
         """Plain values; a float32 is written with as many digits as bring it back exactly."""
         score = self.score if self.score is not None and math.isfinite(self.score) else None
         weights = [[float(str(value)) if math.isfinite(value) else None for value in row] for row in self.weights]
-        return {"source": list(self.source), "target": list(self.target), "weights": weights, "score": score}
+        tokens = {"source": list(self.source), "target": list(self.target)}
+        return {**tokens, "weights": weights, "score": score, "kind": self.kind, "name": self.name}
 
     def to_json(self) -> str:
         return json.dumps({"format": FORMAT, **self.as_dictionary()}, ensure_ascii=False, allow_nan=False) + "\n"
@@ -100,13 +105,27 @@ class Attention:
         score = raw.get("score")
         if score is not None and not isinstance(score, int | float):
             raise BadInput(f"{where}: score must be a number or null")
+        kind, name = raw.get("kind", "cross"), raw.get("name", "")
+        if not isinstance(kind, str) or not isinstance(name, str):
+            raise BadInput(f"{where}: kind and name must be strings")
         try:
             weights = np.array(raw["weights"], dtype=np.float32).reshape(len(raw["weights"]), -1)  # None becomes nan
             if not raw["weights"] or not raw["source"]:
                 weights = np.zeros((len(raw["target"]), len(raw["source"])), dtype=np.float32)
-            return cls(tuple(raw["source"]), tuple(raw["target"]), weights, score)
+            return cls(tuple(raw["source"]), tuple(raw["target"]), weights, score, kind, name)
         except (TypeError, ValueError) as error:
             raise BadInput(f"{where}: the weights are not one row of numbers per target token: {error}") from None
+
+
+def merged(weights: Weights, source_words: Sequence[int | None], target_words: Sequence[int | None]) -> Weights:
+    """(…, T, S) weights of pieces as weights of words, as `Attention.merge` does it."""
+    columns = [members[0] for _, members in _groups(source_words, weights.shape[-1], "source")]
+    rows = _groups(target_words, weights.shape[-2], "target")
+    if not columns or not rows:
+        return np.zeros((*weights.shape[:-2], len(rows), len(columns)), dtype=np.float32)
+    sums = np.add.reduceat(weights, columns, axis=-1)  # neighbours only: a number that is none stays in its word
+    sums = np.add.reduceat(sums, [members[0] for _, members in rows], axis=-2)
+    return np.asarray(sums / np.array([[len(members)] for _, members in rows], dtype=np.float32), dtype=np.float32)
 
 
 Group = tuple[int | None, list[int]]  # (word number, its pieces)

@@ -7,85 +7,120 @@ recorded there are those of the decoding, whatever the beam pruned or reordered 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from jumok.data.batch import PairBatch
 from jumok.data.pharaoh import Link
-from jumok.errors import BadInput
 from jumok.inspect.alignment import argmax_links
-from jumok.inspect.attention import Attention
+from jumok.inspect.attention import Attention, Weights, merged
 from jumok.inspect.record import record
+from jumok.inspect.view import View
 from jumok.tasks.translator import Translator
 from jumok.text.tokenizer import Encoded
 
-END_MARK = "<eos>"
+START_MARK, END_MARK = "<sos>", "<eos>"
 BATCH = 64
 
 
-@torch.inference_mode()
 def forced_attention(
     translator: Translator,
     sentences: Sequence[str],
     targets: Sequence[Sequence[int]],
     words: bool = True,
     scores: Sequence[float | None] | None = None,
+    view: View | None = None,
 ) -> list[Attention]:
     """For each sentence and its translation (token ids): who looked at what, by words or by tokens."""
+    view = view or View()
+    name = view.name(translator.model)
     pictures = []
-    for index, (source, ids, picture) in enumerate(_by_tokens(translator, sentences, targets)):
-        picture = replace(picture, score=scores[index] if scores else None)
+    for index, (source, ids, weights) in enumerate(_weights(translator, sentences, targets, [view])):
+        pieces, text = translator.target.pieces(ids), translator.target.decode([ids])[0]
+        written = [*translator.target.word_of_piece(ids), None]
+        read = _Side((*source.tokens, END_MARK), (*source.words, None), sentences[index].split())
+        if view.kind == "self":
+            queries = keys = read
+        else:  # each word is named where it is written: the query is the word before it
+            queries = _Side((*pieces, END_MARK), written, text.split())
+            keys = read if view.kind == "cross" else _Side((START_MARK, *pieces), (None, *written[:-1]), text.split())
+        score = scores[index] if scores else None
+        picture = Attention(tuple(keys.tokens), tuple(queries.tokens), weights[0], score, view.kind, name)
         if words:
-            text = translator.target.decode([ids])[0]
-            places = [*source.words, None], [*translator.target.word_of_piece(ids), None]
-            picture = picture.merge(*places, sentences[index].split(), text.split())
+            picture = picture.merge(keys.words, queries.words, keys.texts, queries.texts)
         pictures.append(picture)
     return pictures
 
 
+class _Side(NamedTuple):
+    tokens: Sequence[str]
+    words: Sequence[int | None]  # the word of each token
+    texts: Sequence[str]  # of the words
+
+
 def word_links(
-    translator: Translator, sentences: Sequence[str], targets: Sequence[str] | Sequence[Sequence[int]]
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str] | Sequence[Sequence[int]],
+    layer: int | None = None,
+    head: int | None = None,
 ) -> list[set[Link]]:
     """Each target word linked to the source word it looked at most: (source word, target word), counted from 0.
 
     `targets` are texts (whose words keep their numbers even where the vocabulary does not know them) or token ids.
+    A layer and a head of a Transformer may be chosen; `View` says what is taken without them.
     """
+    return [links for (links,) in links_of_views(translator, sentences, targets, [View(layer, head)])]
+
+
+def links_of_views(
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str] | Sequence[Sequence[int]],
+    views: Sequence[View],
+) -> Iterator[list[set[Link]]]:
+    """For each sentence the links that each view of the cross-attention gives; the model runs once for all of them."""
     encoded: list[Encoded | None] = []
     ids: list[list[int]] = []
     for target in targets:
         known = translator.target.encode_with_offsets(target) if isinstance(target, str) else None
         encoded.append(known)
         ids.append(known.ids if known else [int(number) for number in target])
-    links = []
-    for known, (source, row, picture) in zip(encoded, _by_tokens(translator, sentences, ids), strict=True):
+    for known, (source, row, weights) in zip(encoded, _weights(translator, sentences, ids, views), strict=True):
         target_words = translator.target.word_of_piece(row) if known is None else known.words
-        tokens = picture.part(len(row), len(source.ids))  # <eos> is no word
-        merged = tokens.merge(source.words, target_words)
+        by_words = merged(weights[:, : len(row), : len(source.ids)], source.words, target_words)  # <eos> is no word
         source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target_words))
-        links.append({(source_numbers[s], target_numbers[t]) for s, t in argmax_links(merged.weights)})
-    return links
+        yield [{(source_numbers[s], target_numbers[t]) for s, t in argmax_links(one_view)} for one_view in by_words]
 
 
-def _by_tokens(
-    translator: Translator, sentences: Sequence[str], targets: Sequence[Sequence[int]]
-) -> Iterator[tuple[Encoded, list[int], Attention]]:
-    """The source as it was cut, the target's ids, and the attention between their tokens."""
-    translator.model.eval()
+@torch.inference_mode()
+def _weights(
+    translator: Translator, sentences: Sequence[str], targets: Sequence[Sequence[int]], views: Sequence[View]
+) -> Iterator[tuple[Encoded, list[int], Weights]]:
+    """The source as it was cut, the target's ids, and what each view shows: (views, queries, keys), by tokens."""
+    model = translator.model.eval()
+    taps = [view.tap(model) for view in views]
+    kind = views[0].kind
     for start in range(0, len(sentences), BATCH):
         texts = sentences[start : start + BATCH]
         sources = [_cut(translator.source.encode_with_offsets(text.strip()), translator.max_length) for text in texts]
         rows = [list(target) for target in targets[start : start + BATCH]]
         group = PairBatch.of([source.ids for source in sources], rows).to(translator.device)
-        with record(translator.model) as seen:
-            translator.model(group.source, group.target.ids[:, :-1])
-        if not seen.records:
-            raise BadInput("this model has no attention to show: train lstm-luong or lstm-bahdanau instead")
-        weights_BTS = seen.weights()
+        with record(model, layers={tap.layer for tap in taps}, kinds={kind}) as seen:
+            model(group.source, group.target.ids[:, :-1])
+        shown = []
+        for view, tap in zip(views, taps, strict=True):
+            weights = seen.weights(tap.name)
+            if weights.dim() == 4:
+                weights = weights.mean(dim=1) if view.head is None else weights[:, view.head]
+            shown.append(weights.numpy())
+        weights_BVTS = np.stack(shown, axis=1)
         for index, (source, row) in enumerate(zip(sources, rows, strict=True)):
-            weights = weights_BTS[index, : len(row) + 1, : len(source.ids) + 1].numpy()
-            names = (*source.tokens, END_MARK), (*translator.target.pieces(row), END_MARK)
-            yield source, row, Attention(*names, weights)
+            read, written = len(source.ids) + 1, len(row) + 1
+            queries, keys = {"cross": (written, read), "self": (read, read), "causal": (written, written)}[kind]
+            yield source, row, weights_BVTS[index, :, :queries, :keys]
 
 
 def _cut(source: Encoded, limit: int) -> Encoded:

@@ -69,7 +69,7 @@ class MultiHeadAttention(nn.Module):
         self.value = linear(width, groups * self.head_width)
         self.output = linear(width, width)
         self.scorer = ScaledDot(self.head_width, self.head_width, self.head_width, 0)
-        self.tap = Tap(kind, name)
+        self.tap = Tap(kind, name, heads)
 
     def project(self, m_BSD: Tensor, turns: Tensor | None = None) -> KeyValue:
         """Keys and values of what will be looked at."""
