@@ -104,7 +104,7 @@ def _load_translator(run: RunFolder, recipe: Recipe, device: torch.device, say: 
 
 
 def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFolder, task: TranslationTask) -> None:
-    write_run_report(model, recipe, folder, *task.shown)
+    write_run_report(model.tagged(task.held[0].corpus.tag), recipe, folder, *task.shown[0])
 
 
 # By task: how a run is loaded, and how its report is written
@@ -207,7 +207,7 @@ def _run(
 
 def _with_absolute_paths(recipe: Recipe) -> Recipe:
     train = [corpus.resolved() for corpus in recipe.data.train]
-    valid = recipe.data.valid.resolved() if recipe.data.valid else None
+    valid = [corpus.resolved() for corpus in recipe.data.valid]
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={"train": train, "valid": valid})})
 
 

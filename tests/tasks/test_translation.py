@@ -89,17 +89,18 @@ def test_validation_gives_loss_and_scores_and_leaves_no_trace(task: TranslationT
 
 def test_the_shown_pairs_are_those_of_the_corpus(task: TranslationTask) -> None:
     expected = [(pair.source, pair.target) for pair in grammar.pairs("en", "fr", "valid", 5)]
-    assert list(zip(*task.shown, strict=True)) == expected
+    assert list(zip(*task.shown[0], strict=True)) == expected
 
 
 def test_without_validation_data_some_pairs_are_kept_back(tmp_path: Path) -> None:
     recipe = small("data.valid=null", "data.hold_out=10")
     told: list[str] = []
     task = TranslationTask(recipe, train_tokenizers(recipe, silent), torch.device("cpu"), told.append, tmp_path)
-    assert len(task.valid_rows) == 10
+    (held,) = task.held
+    assert len(held.rows) == 10
     assert any("kept back" in line for line in told)
     epoch = {index for update in range(task.plan.batches_per_epoch) for index in task.batches(update)[0].indices}
-    assert epoch == set(range(300)) - set(task.valid_rows)
+    assert epoch == set(range(300)) - set(held.rows.tolist())
 
 
 def test_a_batch_is_named_by_its_lines(task: TranslationTask) -> None:

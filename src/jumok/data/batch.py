@@ -57,6 +57,10 @@ class Sequences:
     def to(self, device: torch.device | str) -> Sequences:
         return Sequences(self.ids.to(device, non_blocking=True), self.lengths.to(device, non_blocking=True))
 
+    def twice(self) -> Sequences:
+        """All rows, and all rows again."""
+        return Sequences(self.ids.repeat(2, 1), self.lengths.repeat(2))
+
     def rows(self, start: int, stop: int) -> Sequences:
         lengths = self.lengths[start:stop]
         return Sequences(self.ids[start:stop, : max(1, int(lengths.max()))], lengths)

@@ -8,7 +8,7 @@ looking at any other, and every pair comes exactly once per epoch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ class MicroBatch:
 
 
 class Plan:
-    """All batches of a run. `exclude` are pairs of the first corpus that are kept back for validation."""
+    """All batches of a run. `exclude` are pairs kept back for validation: of the first corpus, or by corpus."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Plan:
         batch_tokens: int,
         seed: int,
         accumulate: int = 1,
-        exclude: IntArray | None = None,
+        exclude: IntArray | Mapping[int, IntArray] | None = None,
     ) -> None:
+        kept_back = exclude if isinstance(exclude, Mapping) else {} if exclude is None else {0: exclude}
         nothing = np.empty(0, np.int64)
         self.seed, self.accumulate = seed, accumulate
         self.layouts: list[Layout] = [
-            lay_out(store, batch_tokens, nothing if exclude is None or corpus else exclude)
-            for corpus, store in enumerate(stores)
+            lay_out(store, batch_tokens, kept_back.get(corpus, nothing)) for corpus, store in enumerate(stores)
         ]
         self._turns = round_robin(weights)
         # How often each turn's corpus had its turn before, within the round.

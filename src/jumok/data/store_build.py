@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -54,6 +54,8 @@ def default_cache() -> Path:
 
 def store_key(corpus: Corpus, split: str, source: Tokenizer, target: Tokenizer, max_length: int) -> str:
     parts = [FORMAT, content_hash(corpus, split), source.fingerprint, target.fingerprint, max_length]
+    if corpus.tag is not None:
+        parts.append(corpus.tag)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -105,7 +107,8 @@ def build(
     """Make the store's folder. When someone else finished the same one meanwhile, theirs is kept."""
 
     def write(files: Mapping[str, BinaryIO]) -> dict[str, Any]:
-        return _Writer(files, source, target, max_length).run(corpus, split, say)
+        before = [] if corpus.tag is None else [source.tags[corpus.tag]]
+        return _Writer(files, source, target, max_length, before).run(corpus, split, say)
 
     make_whole(folder, FILES, write, is_whole)
 
@@ -154,9 +157,17 @@ def _clear_abandoned(cache: Path) -> None:
 
 
 class _Writer:
-    """Appends encoded chunks to the files and counts what is left out."""
+    """Appends encoded chunks to the files and counts what is left out. `before` opens every source: its tag."""
 
-    def __init__(self, files: Mapping[str, BinaryIO], source: Tokenizer, target: Tokenizer, max_length: int) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, BinaryIO],
+        source: Tokenizer,
+        target: Tokenizer,
+        max_length: int,
+        before: Sequence[int] = (),
+    ) -> None:
+        self.before = before
         self.files, self.tokenizers, self.max_length = files, {"source": source, "target": target}, max_length
         self.ids = {
             side: np.dtype(np.uint16 if t.size <= 1 << 16 else np.uint32) for side, t in self.tokenizers.items()
@@ -215,14 +226,14 @@ class _Writer:
         )
         kept: list[tuple[int, list[int], list[int]]] = []
         for line, source, target in rows:
-            longest = max(len(source), len(target))
+            longest = max(len(self.before) + len(source), len(target))
             self.longest = max(self.longest, longest)
             if not source or not target:
                 self._skip("blank", line)
             elif longest > self.max_length:
                 self._skip("long", line)
             else:
-                kept.append((line, source, target))
+                kept.append((line, [*self.before, *source], target))
         if not kept:
             return
         self.files["lines.bin"].write(np.array([line for line, _, _ in kept], np.int64).tobytes())

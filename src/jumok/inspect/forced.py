@@ -40,7 +40,10 @@ def forced_attention(
     for index, (source, ids, weights) in enumerate(_weights(translator, sentences, targets, [view])):
         pieces, text = translator.target.pieces(ids), translator.target.decode([ids])[0]
         written = [*translator.target.word_of_piece(ids), None]
-        read = _Side((*source.tokens, END_MARK), (*source.words, None), sentences[index].split())
+        tag = translator.source.pieces(translator.before)
+        read = _Side(
+            (*tag, *source.tokens, END_MARK), (*[None] * len(tag), *source.words, None), sentences[index].split()
+        )
         if view.kind == "self":
             queries = keys = read
         else:  # each word is named where it is written: the query is the word before it
@@ -90,7 +93,8 @@ def links_of_views(
         ids.append(known.ids if known else [int(number) for number in target])
     for known, (source, row, weights) in zip(encoded, _weights(translator, sentences, ids, views), strict=True):
         target_words = translator.target.word_of_piece(row) if known is None else known.words
-        by_words = merged(weights[:, : len(row), : len(source.ids)], source.words, target_words)  # <eos> is no word
+        first = len(translator.before)  # a tag is no word, nor is <eos>
+        by_words = merged(weights[:, : len(row), first : first + len(source.ids)], source.words, target_words)
         source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target_words))
         yield [{(source_numbers[s], target_numbers[t]) for s, t in argmax_links(one_view)} for one_view in by_words]
 
@@ -103,11 +107,13 @@ def _weights(
     model = translator.model.eval()
     taps = [view.tap(model) for view in views]
     kind = views[0].kind
+    before = list(translator.before)
+    limit = translator.max_length - len(before)
     for start in range(0, len(sentences), BATCH):
         texts = sentences[start : start + BATCH]
-        sources = [_cut(translator.source.encode_with_offsets(text.strip()), translator.max_length) for text in texts]
+        sources = [_cut(translator.source.encode_with_offsets(text.strip()), limit) for text in texts]
         rows = [list(target) for target in targets[start : start + BATCH]]
-        group = PairBatch.of([source.ids for source in sources], rows).to(translator.device)
+        group = PairBatch.of([before + source.ids for source in sources], rows).to(translator.device)
         with record(model, layers={tap.layer for tap in taps}, kinds={kind}) as seen:
             model(group.source, group.target.ids[:, :-1])
         shown = []
@@ -118,7 +124,7 @@ def _weights(
             shown.append(weights.numpy())
         weights_BVTS = np.stack(shown, axis=1)
         for index, (source, row) in enumerate(zip(sources, rows, strict=True)):
-            read, written = len(source.ids) + 1, len(row) + 1
+            read, written = len(before) + len(source.ids) + 1, len(row) + 1
             queries, keys = {"cross": (written, read), "self": (read, read), "causal": (written, written)}[kind]
             yield source, row, weights_BVTS[index, :, :queries, :keys]
 

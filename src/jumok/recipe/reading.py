@@ -47,7 +47,8 @@ def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> N
     brings_files = any(key[:2] == ["data", "train"] and key[-1] in BROUGHT for key in keys)
     names_validation = any(key[:2] == ["data", "valid"] for key in keys)
     valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
-    if brings_files and not names_validation and isinstance(valid, dict) and "grammar" in valid:
+    corpora = valid if isinstance(valid, list) else [valid]
+    if brings_files and not names_validation and all(isinstance(one, dict) and "grammar" in one for one in corpora):
         raw["data"]["valid"] = None
 
 
@@ -132,8 +133,9 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     """Set a key in nested mappings. `data.train.source` means the first corpus; naming files replaces the grammar."""
     place: Any = raw
     data = raw.get("data")
-    if isinstance(data, dict) and isinstance(data.get("train"), dict):
-        data["train"] = [data["train"]]  # so that data.train.0.source works for the shortcut too
+    for part in ("train", "valid"):
+        if isinstance(data, dict) and isinstance(data.get(part), dict):
+            data[part] = [data[part]]  # so that data.train.0.source works for the shortcut too
     for depth, key in enumerate(keys):
         if isinstance(place, list) and not key.isdigit():
             place = place[0] if place else {}
@@ -148,6 +150,6 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
                 place.pop("grammar", None)
             place[index] = value
         else:
-            if isinstance(place, dict) and place.get(index) is None:
+            if isinstance(place, dict) and place.get(index) in (None, []):
                 place[index] = {}
             place = place[index]

@@ -19,7 +19,17 @@ def _as_list(value: object) -> object:
     return value if isinstance(value, list) or value is None else [value]
 
 
+def _as_list_or_none(value: object) -> object:
+    return [] if value is None else _as_list(value)
+
+
+def _tag_name(value: object) -> object:
+    """`<2de>` and `2de` are the same tag."""
+    return value.removeprefix("<").removesuffix(">") if isinstance(value, str) else value
+
+
 Shards = Annotated[list[str], BeforeValidator(_as_list)]
+TagName = Annotated[str, BeforeValidator(_tag_name), Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
 
 
 class Corpus(Section):
@@ -42,7 +52,12 @@ class Corpus(Section):
     split: Literal["train", "valid", "test"] | None = Field(
         None, description="The grammar's split; by itself train for training and valid for validation."
     )
-    weight: int = Field(1, ge=1, description="How many batches this corpus gives in each round over all corpora.")
+    weight: int = Field(
+        1, ge=1, description="Batches of this corpus in each round over all corpora; in validation, how much it counts."
+    )
+    tag: TagName | None = Field(
+        None, description="Multilingual models: the language tag put before each source sentence (2de is <2de>)."
+    )
 
     @model_validator(mode="after")
     def _one_kind_of_source(self) -> Corpus:
@@ -66,8 +81,10 @@ class Data(Section):
     train: Annotated[list[Corpus], BeforeValidator(_as_list)] = Field(
         min_length=1, description="What to learn from: a corpus, or a list of corpora mixed by their weights."
     )
-    valid: Corpus | None = Field(
-        None, description="What to validate on. Without it `hold_out` pairs are kept back from the first corpus."
+    valid: Annotated[list[Corpus], BeforeValidator(_as_list_or_none)] = Field(
+        [],
+        description="What to validate on: a corpus, or a list whose numbers are averaged by weight. Without it "
+        "`hold_out` pairs are kept back from the first corpus (of each tag).",
     )
     hold_out: int = Field(
         1000, ge=1, description="Pairs (of text: the last lines) kept back when `valid` is absent (at most 5 %)."
@@ -101,12 +118,14 @@ class Training(Section):
     updates: int = Field(5000, ge=1, description="Stop after this many updates (`--minutes` sets it by itself).")
     batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
-    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW.")
+    learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW (schedule paper has its own).")
     betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")
+    epsilon: float = Field(1e-8, gt=0, description="AdamW's ε, which keeps it from dividing by zero (the paper: 1e-9).")
     weight_decay: float = Field(0.0, ge=0, description="Decoupled weight decay (matrices only, not biases).")
     clip: float = Field(1.0, ge=0, description="Largest gradient norm; 0 turns clipping off.")
-    schedule: Literal["constant", "inverse-sqrt", "cosine", "linear", "plateau"] = Field(
-        "cosine", description="How the learning rate falls after the warm-up."
+    schedule: Literal["constant", "inverse-sqrt", "cosine", "linear", "plateau", "paper"] = Field(
+        "cosine",
+        description="How the learning rate falls after the warm-up; paper: width^-0.5 · min(t^-0.5, t · warmup^-1.5).",
     )
     warmup: int = Field(
         200, ge=0, description="Updates over which the learning rate rises from 0 (at most a quarter of all)."
@@ -118,6 +137,18 @@ class Training(Section):
     )
     teacher_forcing: float = Field(
         1.0, ge=0, le=1, description="Share of steps fed the true word; below 1 the model's own (scheduled sampling)."
+    )
+    r_drop: float = Field(
+        0.0, ge=0, description="R-Drop's α: each batch goes through twice, and both predictions must agree; 0: off."
+    )
+    bpe_dropout: Share = Field(
+        0.0, description="Probability of dropping a merge when words are cut anew for each batch (bpe, byte); 0: off."
+    )
+    ema: Share = Field(
+        0.0, description="Decay of a running average of the weights, validated and kept instead of them; 0: off."
+    )
+    average: int = Field(
+        0, ge=0, description="At the end, average the weights of the last so many validations; 0: off."
     )
     validate_every: int = Field(500, ge=1, description="Updates between validations.")
     validate_sentences: int = Field(500, ge=1, description="Sentences translated for the metric at each validation.")

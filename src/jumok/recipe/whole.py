@@ -37,14 +37,34 @@ class Recipe(Section):
             raise ValueError("training.teacher_forcing below 1 belongs to model.kind seq2seq: others read all at once")
         if isinstance(self.model, TransformerSection):
             self._transformer_fits(self.model)
+        self._tags_fit()
+        if self.task != "translation":
+            self._only_for_translation()
         if self.task == "language":
             self._language_fits()
         elif any(corpus.text for corpus in self._corpora()):
             raise ValueError(f"data: plain text is for language models (task: language), not for task: {self.task}")
         return self
 
+    def _only_for_translation(self) -> None:
+        training = self.training
+        used = [name for name in ("r_drop", "bpe_dropout") if getattr(training, name)]
+        if used or any(corpus.tag for corpus in self._corpora()):
+            key = f"training.{used[0]}" if used else "data: a tag"
+            raise ValueError(f"{key} belongs to task: translation, not to task: {self.task}")
+
     def _corpora(self) -> list[Corpus]:
-        return [*self.data.train, *([self.data.valid] if self.data.valid is not None else [])]
+        return [*self.data.train, *self.data.valid]
+
+    def _tags_fit(self) -> None:
+        trained = {corpus.tag for corpus in self.data.train}
+        if None in trained and len(trained) > 1:
+            raise ValueError("data.train: either all corpora have a tag or none (what would no tag mean to the model?)")
+        for corpus in self.data.valid:
+            if corpus.tag not in trained:
+                known = ", ".join(sorted(tag for tag in trained if tag)) or "none"
+                said = "without a tag" if corpus.tag is None else f"with the tag {corpus.tag}"
+                raise ValueError(f"data.valid: a corpus {said}, but data.train has the tags: {known}")
 
     def _language_fits(self) -> None:
         for corpus in self._corpora():

@@ -3,48 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from jumok.data.batch import PairBatch
+from jumok.data.batch import PairBatch, Sequences
+from jumok.data.layout import IntArray
 from jumok.data.plan import Plan, held_out, length_batches
 from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
-from jumok.layers.loss import smoothed_cross_entropy
+from jumok.layers.loss import r_drop, smoothed_cross_entropy
 from jumok.models.build import build
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Corpus, Recipe
 from jumok.tasks.metrics import corpus_scores
 from jumok.tasks.objective import Loss, Objective
 from jumok.tasks.translator import Translator
+from jumok.text.dropout import BpeDropout
 from jumok.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
 
 
 class TranslationObjective(Objective):
-    """−Σ_t log p(y_t | y_<t, x), smoothed: each true word gives ε of its probability to all words."""
+    """−Σ_t log p(y_t | y_<t, x), smoothed: each true word gives ε of its probability to all words.
+
+    With R-Drop each batch goes through the model twice, side by side, and the two predictions are drawn together.
+    """
 
     model: EncoderDecoder
 
-    def __init__(self, model: EncoderDecoder, label_smoothing: float = 0.0, teacher_forcing: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        label_smoothing: float = 0.0,
+        teacher_forcing: float = 1.0,
+        r_drop: float = 0.0,
+    ) -> None:
         super().__init__()
         self.model = model
-        self.label_smoothing, self.teacher_forcing = label_smoothing, teacher_forcing
+        self.label_smoothing, self.teacher_forcing, self.r_drop = label_smoothing, teacher_forcing, r_drop
 
     def forward(self, batch: PairBatch) -> Loss:
+        if self.training and self.r_drop:
+            logits_2NV, target_2N = self._logits(PairBatch(batch.source.twice(), batch.target.twice()))
+            target_N = target_2N[: len(target_2N) // 2]
+            loss, plain, kl = r_drop(logits_2NV, target_N, self.label_smoothing, self.r_drop)
+            return Loss(loss, batch.tokens, {"nll": plain, "kl": kl})
+        logits_NV, target_N = self._logits(batch)
+        smoothed, plain = smoothed_cross_entropy(logits_NV, target_N, self.label_smoothing)
+        return Loss(smoothed, batch.tokens, {"nll": plain})
+
+    def _logits(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
+        """For every real target position, row after row: the logits, and the word that should come."""
         target_BT = batch.target.ids
         own_words = {"teacher_forcing": self.teacher_forcing} if self.training and self.teacher_forcing < 1 else {}
         hidden_BTD = self.model(batch.source, target_BT[:, :-1], **own_words)
         real_BT = batch.target.mask[:, 1:]
         # only real positions go through the vocabulary: padding costs nothing there
-        logits_NV = self.model.head(hidden_BTD[real_BT])
-        smoothed, plain = smoothed_cross_entropy(logits_NV, target_BT[:, 1:][real_BT], self.label_smoothing)
-        return Loss(smoothed, batch.tokens, {"nll": plain})
+        return self.model.head(hidden_BTD[real_BT]), target_BT[:, 1:][real_BT]
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is validated on: some pairs of a corpus."""
+
+    corpus: Corpus
+    split: str
+    store: TokenStore
+    rows: IntArray
+
+    def texts(self, count: int) -> tuple[list[str], list[str]]:
+        """The first pairs, as they stand in the files."""
+        wanted = {self.store.line(row) for row in self.rows[:count].tolist()}
+        pairs = enumerate(read_pairs(self.corpus, self.split))
+        found = [pair for line, pair in islice(pairs, max(wanted) + 1) if line in wanted]
+        return [source for source, _ in found], [target for _, target in found]
 
 
 class TranslationTask:
@@ -66,44 +105,78 @@ class TranslationTask:
         place = cache or default_cache()
         self.stores = [self._store(corpus, "train", place, say) for corpus in recipe.data.train]
         weights = [corpus.weight for corpus in recipe.data.train]
-        if recipe.data.valid is not None:
-            self.valid = self._store(recipe.data.valid, "valid", place, say)
-            self.valid_rows = range(len(self.valid))
-            kept_back = None
+        kept_back: dict[int, IntArray] = {}
+        if recipe.data.valid:
+            stores = [self._store(corpus, "valid", place, say) for corpus in recipe.data.valid]
+            self.held = [
+                Held(corpus, corpus.split or "valid", store, np.arange(len(store)))
+                for corpus, store in zip(recipe.data.valid, stores, strict=True)
+            ]
         else:
-            self.valid = self.stores[0]
-            kept_back = held_out(self.valid, recipe.data.hold_out, recipe.seed)
-            self.valid_rows = kept_back.tolist()
-            say(f"no validation data given: {len(kept_back)} training pairs are kept back for it")
+            kept_back = self._keep_back()
+            self.held = [
+                Held(corpus, corpus.split or "train", self.stores[number], kept_back[number])
+                for number, corpus in enumerate(recipe.data.train)
+                if number in kept_back
+            ]
+            count = sum(len(held.rows) for held in self.held)
+            say(f"no validation data given: {count} training pairs are kept back for it")
         self.plan = Plan(
             self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, exclude=kept_back
         )
+        self.dropouts: tuple[BpeDropout, BpeDropout] | None = None
+        if training.bpe_dropout:
+            source, target = (BpeDropout(tokenizer, training.bpe_dropout) for tokenizer in tokenizers)
+            self.dropouts = source, source if self.source is self.target else target
         torch.manual_seed(recipe.seed)
         model = build(recipe.model, self.source.size, self.target.size)
-        self.objective = TranslationObjective(model, training.label_smoothing, training.teacher_forcing)
+        self.objective = TranslationObjective(
+            model, training.label_smoothing, training.teacher_forcing, training.r_drop
+        )
         self.translator = Translator(model, self.source, self.target, recipe.search, recipe.data.max_length, device)
 
     @property
     def data_keys(self) -> list[str]:
         """What is learned from and validated on, as the keys of the token stores."""
-        return [store.key for store in (*self.stores, self.valid)]
+        return [store.key for store in (*self.stores, *(held.store for held in self.held))]
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:
         return {"source": self.source} | ({} if self.recipe.tokenizer.joint else {"target": self.target})
 
     def sizes(self) -> str:
-        pairs = sum(len(store) for store in self.stores) - (len(self.valid_rows) if self.valid in self.stores else 0)
+        validation = sum(len(held.rows) for held in self.held)
+        pairs = sum(len(store) for store in self.stores) - (0 if self.recipe.data.valid else validation)
         batches = self.plan.batches_per_epoch
-        return f"{pairs:,} training pairs, {len(self.valid_rows):,} for validation, {batches:,} batches an epoch"
+        return f"{pairs:,} training pairs, {validation:,} for validation, {batches:,} batches an epoch"
 
     def _store(self, corpus: Corpus, split: str, cache: Path, say: Say) -> TokenStore:
         return TokenStore.open_or_build(
             corpus, corpus.split or split, self.source, self.target, cache, self.recipe.data.max_length, say
         )
 
+    def _keep_back(self) -> dict[int, IntArray]:
+        """Pairs to validate on from the first corpus of each tag (without tags: from the first)."""
+        tags = [corpus.tag for corpus in self.recipe.data.train]
+        first = [number for number, tag in enumerate(tags) if tag not in tags[:number]]
+        return {n: held_out(self.stores[n], self.recipe.data.hold_out, self.recipe.seed) for n in first}
+
     def batches(self, update: int) -> list[PairBatch]:
-        return [self.stores[micro.corpus].batch(micro.indices, micro.corpus) for micro in self.plan.at(update)]
+        batches = [self.stores[micro.corpus].batch(micro.indices, micro.corpus) for micro in self.plan.at(update)]
+        return [self._cut_anew(batch, update, micro) for micro, batch in enumerate(batches)]
+
+    def _cut_anew(self, batch: PairBatch, update: int, micro: int) -> PairBatch:
+        """With BPE dropout: other cuts of the same words. The plan stands, on the lengths without it."""
+        if self.dropouts is None:
+            return batch
+        limit = self.recipe.data.max_length
+        sides = []
+        # a source has <eos> besides its tokens, a target <sos> and <eos>
+        for side, (rows, specials) in enumerate(((batch.source, 1), (batch.target, 2))):
+            flat, lengths = rows.ids[rows.mask].numpy(), rows.lengths.numpy()
+            key = (self.recipe.seed, update, micro, side)
+            sides.append(Sequences.of_flat(*self.dropouts[side](flat, lengths, key, limit + specials)))
+        return replace(batch, source=sides[0], target=sides[1])
 
     def name_batch(self, batch: PairBatch) -> str:
         corpus = self.recipe.data.train[batch.corpus]
@@ -116,30 +189,36 @@ class TranslationTask:
         return f"the batch of {place} {unit} {', '.join(map(str, lines))}{more}"
 
     @cached_property
-    def shown(self) -> tuple[list[str], list[str]]:
-        """The texts, as they stand in the files, of the validation pairs that are translated for the metric."""
-        corpus, split = (
-            self.recipe.data.valid or self.recipe.data.train[0],
-            "valid" if self.recipe.data.valid else "train",
-        )
-        rows = sorted(self.valid_rows)[: self.recipe.training.validate_sentences]
-        wanted = {self.valid.line(row) for row in rows}
-        pairs = enumerate(read_pairs(corpus, corpus.split or split))
-        found = [pair for line, pair in islice(pairs, max(wanted) + 1) if line in wanted]
-        return [source for source, _ in found], [target for _, target in found]
+    def shown(self) -> list[tuple[list[str], list[str]]]:
+        """Of each corpus to validate on, the texts that are translated for the metric."""
+        each = -(-self.recipe.training.validate_sentences // len(self.held))
+        return [held.texts(each) for held in self.held]
+
+    def validate(self) -> dict[str, float]:
+        """The mean over all corpora to validate on, by their weights; of several, each one's numbers too."""
+        each = [self._validate(*both) for both in zip(self.held, self.shown, strict=True)]
+        weights = [held.corpus.weight for held in self.held]
+        values = {
+            name: sum(weight * one[name] for weight, one in zip(weights, each, strict=True)) / sum(weights)
+            for name in each[0]
+        }
+        if len(each) == 1:
+            return each[0]
+        tags = [held.corpus.tag for held in self.held]
+        own = [tag if tag and tags.count(tag) == 1 else str(number) for number, tag in enumerate(tags, 1)]
+        return values | {f"{name}_{who}": one[name] for who, one in zip(own, each, strict=True) for name in one}
 
     @torch.no_grad()
-    def validate(self) -> dict[str, float]:
-        """Loss (without smoothing) on all validation pairs; BLEU and chrF of greedy translations of the first ones."""
+    def _validate(self, held: Held, texts: tuple[list[str], list[str]]) -> dict[str, float]:
+        """Loss (without smoothing) on all pairs; BLEU and chrF of greedy translations of the first ones."""
         self.objective.eval()
         loss: Tensor = torch.zeros((), dtype=torch.float64)
         count = 0
-        rows = torch.tensor(list(self.valid_rows)).numpy()
-        lengths = self.valid.source_lengths[rows], self.valid.target_lengths[rows]
+        lengths = held.store.source_lengths[held.rows], held.store.target_lengths[held.rows]
         for group in length_batches(*lengths, self.recipe.training.batch_tokens):
-            batch = self.valid.batch(rows[group])
+            batch = held.store.batch(held.rows[group])
             loss += self.objective(batch.to(self.device)).parts["nll"].cpu().double()
             count += batch.tokens
-        sources, references = self.shown
-        bleu, chrf = corpus_scores(self.translator.translate(sources, beam=1), references)
+        sources, references = texts
+        bleu, chrf = corpus_scores(self.translator.translate(sources, beam=1, tag=held.corpus.tag), references)
         return {"loss": float(loss) / max(1, count), "bleu": bleu.score, "chrf": chrf.score}

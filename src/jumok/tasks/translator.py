@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 
@@ -12,6 +14,7 @@ from jumok.errors import BadInput
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
 from jumok.search import SearchOptions, generate, max_length_for
+from jumok.text.tags import find_tag
 from jumok.text.tokenizer import Tokenizer
 
 
@@ -49,12 +52,27 @@ class Translator:
     ) -> None:
         self.model, self.source, self.target = model, source, target
         self.search, self.max_length, self.device = search, max_length, device
+        self.tag: str | None = None
 
-    def translate(self, sentences: Sequence[str], beam: int | None = None, too_long: str = "error") -> list[str]:
+    def tagged(self, tag: str | None) -> Self:
+        """The same model, which writes the language that a tag (2de, or just de) stands for."""
+        chosen = copy(self)
+        chosen.tag = tag
+        return chosen
+
+    @property
+    def before(self) -> tuple[int, ...]:
+        """What opens every source: the id of the chosen language's tag, where the model has tags."""
+        return find_tag(self.source, self.tag)
+
+    def translate(
+        self, sentences: Sequence[str], beam: int | None = None, too_long: str = "error", tag: str | None = None
+    ) -> list[str]:
         """The best translation of each sentence, in order."""
         if isinstance(sentences, str):
             raise BadInput("translate() takes a list of sentences: write translate([sentence])")
-        return [found[0].text for found in self.nbest(sentences, beam=beam, too_long=too_long)]
+        writer = self if tag is None else self.tagged(tag)
+        return [found[0].text for found in writer.nbest(sentences, beam=beam, too_long=too_long)]
 
     @torch.inference_mode()
     def nbest(
@@ -103,7 +121,9 @@ class Translator:
         return results
 
     def _encode(self, sentences: Sequence[str], too_long: str) -> list[list[int]]:
+        before = self.before
         rows = self.source.encode([sentence.strip() for sentence in sentences])
+        rows = [[*before, *row] if row else row for row in rows]
         for index, row in enumerate(rows):
             if len(row) > self.max_length:
                 if too_long == "error":

@@ -11,13 +11,20 @@ from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
 from jumok.files import remove_folder
 from jumok.recipe import Recipe
+from jumok.text.tags import with_tags
 from jumok.text.tokenizer import Tokenizer, train_tokenizer
 
 Say = Callable[[str], None]
 
 
 def train_tokenizers(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
-    """The recipe's tokenizers: loaded where it names folders, else trained on the training text."""
+    """The recipe's tokenizers: loaded where it names folders, else trained on the training text; with its tags."""
+    source, target = _without_tags(recipe, say)
+    tagged = with_tags(source, [corpus.tag for corpus in recipe.data.train if corpus.tag is not None])
+    return tagged, tagged if target is source else target
+
+
+def _without_tags(recipe: Recipe, say: Say) -> tuple[Tokenizer, Tokenizer]:
     section = recipe.tokenizer
     if section.joint and (section.source or section.target):
         raise BadInput("tokenizer.joint: one vocabulary for both sides cannot be mixed with a given tokenizer folder")
