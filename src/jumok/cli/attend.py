@@ -14,6 +14,7 @@ def attend(
     target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
     tokens: bool = typer.Option(False, "--tokens", help="By tokens instead of words."),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
+    tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Translate a sentence and draw what the model attended to, in the terminal or into a file."""
@@ -23,7 +24,7 @@ def attend(
 
     if out is not None:
         check_picture_path(out)
-    picture = api.load_translator(run, device).attend(sentence, target, words=not tokens)
+    picture = api.load_translator(run, device).tagged(tag).attend(sentence, target, words=not tokens)
     if out is None:
         show(picture)
     else:

@@ -22,6 +22,7 @@ def evaluate(
     tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),
     output: Path | None = typer.Option(None, "--output", help="Write the translations here."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate)."""
@@ -30,7 +31,7 @@ def evaluate(
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
-    model = api.load_translator(run, device)
+    model = api.load_translator(run, device).tagged(tag)
     result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")

@@ -22,6 +22,7 @@ def translate(
     output: Path | None = typer.Option(None, "--output", help="Write this file instead of stdout."),
     batch: int | None = typer.Option(None, help="Sentences translated at once. [default: the recipe's]"),
     too_long: str = typer.Option("error", help="Sentences over the model's limit: error, truncate or skip."),
+    tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Translate text, one sentence a line."""
@@ -29,7 +30,7 @@ def translate(
     from jumok.streaming import StreamOptions, open_output, stream, waiting_lines
 
     options = StreamOptions(beam, nbest, scores, alignments, batch, too_long)
-    model = api.load_translator(run, device)
+    model = api.load_translator(run, device).tagged(tag)
     if sentences and input is not None:
         raise BadInput("give sentences or --input, not both")
     chunks = waiting_lines(input) if not sentences else lambda size: iter([sentences])
