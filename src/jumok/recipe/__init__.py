@@ -5,6 +5,7 @@ the error messages. Unknown keys are refused with the nearest right one.
 """
 
 from jumok.recipe.models import (
+    ForecasterSection,
     ModelSection,
     RecurrentLanguageSection,
     Seq2SeqSection,
@@ -12,12 +13,12 @@ from jumok.recipe.models import (
     TransformerSection,
 )
 from jumok.recipe.reading import about, assign, check, names, read
-from jumok.recipe.sections import Corpus, Data, Search, Section, TokenizerSection, Training
+from jumok.recipe.sections import Corpus, Data, Search, Section, SeriesSection, TokenizerSection, Training
 from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "Corpus", "Data", "ModelSection", "Recipe", "RecurrentLanguageSection", "Search", "Section",
-    "Seq2SeqSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection",
-    "about", "assign", "check", "dump", "explain", "names", "read",
+    "FORMAT", "Corpus", "Data", "ForecasterSection", "ModelSection", "Recipe", "RecurrentLanguageSection", "Search",
+    "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection",
+    "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
 ]  # fmt: skip

@@ -137,6 +137,29 @@ class TransformerLanguageSection(Section):
         return self
 
 
+class ForecasterSection(Section):
+    """A network that reads the last values and writes the next ones, all at once."""
+
+    kind: Literal["forecaster"] = Field("forecaster", description="The family of models.")
+    cell: Literal["rnn", "lstm", "gru", "transformer"] = Field("lstm", description="What reads the values.")
+    width: int = Field(64, ge=1, description="Width of the hidden state.")
+    layers: int = Field(1, ge=1, description="Stacked layers.")
+    heads: int = Field(4, ge=1, description="transformer: attention heads; each is width / heads wide.")
+    feed_forward: int = Field(256, ge=1, description="transformer: inner width of the feed-forward network.")
+    dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Between layers, and before the output layer.")
+    normalise: Literal["none", "level", "scale"] = Field(
+        "level",
+        description="level: forecast the way from the last value; scale: and in units of the window's own spread, for "
+        "series whose swings grow with their level; none: neither.",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> ForecasterSection:
+        if self.cell == "transformer":
+            check_heads(self.width, self.heads, None, "rotary")
+        return self
+
+
 def check_heads(width: int, heads: int, key_value_heads: int | None, position: Position) -> None:
     """The numbers must divide each other; the messages say how."""
     if width % heads:
@@ -159,6 +182,7 @@ ModelSection = Annotated[
     Annotated[Seq2SeqSection, Tag("seq2seq")]
     | Annotated[TransformerSection, Tag("transformer")]
     | Annotated[RecurrentLanguageSection, Tag("recurrent-lm")]
-    | Annotated[TransformerLanguageSection, Tag("transformer-lm")],
+    | Annotated[TransformerLanguageSection, Tag("transformer-lm")]
+    | Annotated[ForecasterSection, Tag("forecaster")],
     Discriminator(model_kind),
 ]

@@ -148,6 +148,8 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         if last:
             if key in BROUGHT and isinstance(place, dict):
                 place.pop("grammar", None)
+            if key == "csv" and isinstance(place, dict):
+                place.pop("generated", None)
             place[index] = value
         else:
             if isinstance(place, dict) and place.get(index) in (None, []):

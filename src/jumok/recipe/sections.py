@@ -77,9 +77,47 @@ class Corpus(Section):
         return self.model_copy(update=absolute)
 
 
+Part = Annotated[float, Field(gt=0, lt=0.9)]
+
+
+class SeriesSection(Section):
+    """Numbers in the order of time: a column of CSV files, or the embedded series."""
+
+    csv: Shards = Field(
+        [], description="CSV file (parted by comma, semicolon or tab); a list for parts that follow each other in time."
+    )
+    column: int | str | None = Field(
+        None, description="The column to forecast: its name or its number from 0; null: the only one with numbers."
+    )
+    time: int | str | None = Field(None, description="The column with the times; null: the first that holds dates.")
+    generated: Literal["tides"] | None = Field(None, description="The embedded series instead of files: tides.")
+    length: int = Field(3000, ge=100, le=1_000_000, description="How many values of the embedded series to take.")
+    horizon: int = Field(24, ge=1, description="How many values to forecast at once.")
+    window: int = Field(
+        0, ge=0, description="How many values the model looks back at; 0: four seasons or horizons, about."
+    )
+    season: int = Field(
+        0, ge=0, description="After how many values the series repeats itself; 0: found by itself; 1: it does not."
+    )
+    valid: Part = Field(0.1, description="Share of the series, before the test part, that chooses the checkpoint.")
+    test: Part = Field(0.2, description="Share of the series, at its end, that the forecasts are scored on.")
+
+    @model_validator(mode="after")
+    def _one_kind_of_source(self) -> SeriesSection:
+        if bool(self.csv) == (self.generated is not None):
+            raise ValueError("give exactly one of: csv; generated")
+        if self.valid + self.test > 0.9:
+            raise ValueError(f"valid {self.valid:g} and test {self.test:g} leave too little to train on")
+        return self
+
+    def resolved(self) -> SeriesSection:
+        """With absolute paths, so that a run can be resumed from another folder."""
+        return self.model_copy(update={"csv": [str(Path(path).absolute()) for path in self.csv]})
+
+
 class Data(Section):
     train: Annotated[list[Corpus], BeforeValidator(_as_list)] = Field(
-        min_length=1, description="What to learn from: a corpus, or a list of corpora mixed by their weights."
+        [], description="What to learn from: a corpus, or a list of corpora mixed by their weights."
     )
     valid: Annotated[list[Corpus], BeforeValidator(_as_list_or_none)] = Field(
         [],
@@ -92,6 +130,7 @@ class Data(Section):
     max_length: int = Field(
         256, ge=1, description="Longest sentence in tokens. Longer training pairs are left out and counted."
     )
+    series: SeriesSection | None = Field(None, description="Forecasting: the numbers, in the place of `train`.")
     window: int = Field(128, ge=2, description="Language models: how many tokens of running text they learn at once.")
 
 

@@ -31,6 +31,7 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Recipe:
+        self._data_fit()
         if isinstance(self.model, Seq2SeqSection):
             self._location_reaches(self.model)
         elif self.training.teacher_forcing < 1:
@@ -45,6 +46,18 @@ class Recipe(Section):
         elif any(corpus.text for corpus in self._corpora()):
             raise ValueError(f"data: plain text is for language models (task: language), not for task: {self.task}")
         return self
+
+    def _data_fit(self) -> None:
+        """Text to learn from, or a series of numbers: what the task needs, and nothing else."""
+        forecasting = self.task == "forecasting"
+        if forecasting and self.data.series is None:
+            raise ValueError('missing key "data.series": a forecast is about a series of numbers')
+        if not forecasting and not self.data.train:
+            raise ValueError('missing key "data.train"')
+        if forecasting and self._corpora():
+            raise ValueError("data: a forecast learns from data.series, not from text")
+        if not forecasting and self.data.series is not None:
+            raise ValueError(f"data.series belongs to task: forecasting, not to task: {self.task}")
 
     def _only_for_translation(self) -> None:
         training = self.training
@@ -73,6 +86,8 @@ class Recipe(Section):
                     "data: a language model learns from text, not from pairs: name files with text, "
                     "or one language of the grammar (en, fr, ko)"
                 )
+        if self.training.metric != "loss":
+            raise ValueError(f"training.metric: {self.training.metric} needs references; a language model has the loss")
         model, window = self.model, self.data.window
         if (
             isinstance(model, TransformerLanguageSection)
