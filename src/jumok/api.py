@@ -18,14 +18,19 @@ from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
+from jumok.inspect.language_report import write_language_report
 from jumok.inspect.run_report import write_run_report
 from jumok.models.build import build
+from jumok.models.language import build_language_model
 from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
+from jumok.tasks.generator import Generator
+from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
 from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
+from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
 from jumok.training.device import choose_device, repeatable
 from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard
@@ -66,10 +71,18 @@ class TrainedTranslator(Translator):
         return forced_attention(self, sentences, targets, words, scores)
 
 
+class TrainedLanguageModel(Generator):
+    """A run folder of a language model, loaded: it writes, and measures texts."""
+
+    recipe: Recipe
+    run: RunFolder
+
+
 def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> Any:
     """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package.
 
-    What it gives follows from the run's task: a translation run gives a `TrainedTranslator`.
+    What it gives follows from the run's task: a translation run gives a `TrainedTranslator`, a language
+    model a `TrainedLanguageModel`.
     """
     run = RunFolder.open(packaged_run() if folder is None else Path(folder))
     recipe = run.recipe()
@@ -81,6 +94,14 @@ def load_translator(folder: str | Path | None = None, device: str = "auto", say:
     model = load(folder, device, say)
     if not isinstance(model, TrainedTranslator):
         raise BadInput(f"{folder} is not a translation run but one of task: {model.recipe.task}")
+    return model
+
+
+def load_language_model(folder: str | Path, device: str = "auto", say: Say = warn) -> TrainedLanguageModel:
+    """As `load`, for who needs a language model."""
+    model = load(folder, device, say)
+    if not isinstance(model, TrainedLanguageModel):
+        raise BadInput(f"{folder} is not a language model but a run of task: {model.recipe.task}")
     return model
 
 
@@ -107,9 +128,28 @@ def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFol
     write_run_report(model.tagged(task.held[0].corpus.tag), recipe, folder, *task.shown[0])
 
 
+def _load_language_model(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedLanguageModel:
+    tokenizer = Tokenizer.load(run.tokenizer / "text")
+    model = build_language_model(recipe.model, tokenizer.size)
+    load_weights(run, model, device, say)
+    loaded = TrainedLanguageModel(model, tokenizer, recipe.data.window, device)
+    loaded.recipe, loaded.run = recipe, run
+    return loaded
+
+
+def _report_language(model: TrainedLanguageModel, recipe: Recipe, folder: RunFolder, task: LanguageTask) -> None:
+    write_language_report(model, recipe, folder, task.opening())
+
+
 # By task: how a run is loaded, and how its report is written
-LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {"translation": _load_translator}
-REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {"translation": _report_translation}
+LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
+    "translation": _load_translator,
+    "language": _load_language_model,
+}
+REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {
+    "translation": _report_translation,
+    "language": _report_language,
+}
 
 
 def packaged_run() -> Path:
@@ -182,7 +222,7 @@ def _run(
         loop = Loop(task, recipe, folder, device, fresh, events)
         found = checkpoint.newest_good(folder, say) if resume else None
         if found is not None:
-            loop.state = _restored(checkpoint.load(found, loop.objective.model, loop.optimizer), fresh, say)
+            loop.state = _restored(loop.restore(found), fresh, say)
             checkpoint.repair_pointers(folder, loop.state)
         checkpoint.discard_unfinished(folder)
         if loop.state.stopped:
@@ -201,7 +241,7 @@ def _run(
         events.sinks.extend(sinks)
         folder.report.unlink(missing_ok=True)  # an older one would speak of an earlier state
         state = loop.go()
-        if state.update != state.total:
+        if state.total is None or state.update < state.total:
             say(f"stopped early after update {state.update}: {state.stopped}")
 
 

@@ -25,25 +25,42 @@ from jumok.training.state import TrainState
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
 
+OWN = "own weight"  # beside the optimiser's entries: what the model has while an average of it is the checkpoint's
+
 Say = Callable[[str], None]
+Weights = dict[str, Tensor]
 
 
 def save(
-    run: RunFolder, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState, keep: int, best: bool
+    run: RunFolder,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: TrainState,
+    keep: int,
+    best: bool,
+    averaged: Weights | None = None,
 ) -> Path:
-    """Write `checkpoints/step-N`, point to it, and remove what is older than the `keep` newest and not the best."""
+    """Write `checkpoints/step-N`, point to it, and remove what is older than the `keep` newest and not the best.
+
+    `averaged` are weights to be used instead of the model's own: they become the checkpoint's model, and the model's
+    own go beside the optimiser's, for the training to go on with.
+    """
+    weights, behind = _weights(model), _optimizer_tensors(model, optimizer)
+    if averaged is not None:
+        behind |= {f"{name}:{OWN}": _stored(parameter) for name, parameter in model.named_parameters()}
+        weights |= {name: _stored(tensor) for name, tensor in averaged.items()}
     final = run.checkpoints / f"step-{state.update}"
     last_good = run.pointed("last")
     advice = (
         f"The checkpoint of update {last_good} is intact. " if last_good is not None else ""
     ) + f"Free some space, then: jumok train --resume --run {run.path}"
     with disk_errors_named(f"writing the checkpoint of update {state.update}", run.checkpoints, advice):
-        _write(final, model, optimizer, state)
+        _write(final, weights, behind, state)
         if best:
             run.point("best", state.update, value=state.best)
         run.point("last", state.update)
     for step, path in list(_found(run)):
-        if step not in (state.update, state.best_update) and step not in _newest(run, keep):
+        if step not in (state.update, state.best_update, *state.validated) and step not in _newest(run, keep):
             remove_folder(path)
     return final
 
@@ -56,15 +73,15 @@ def repair_pointers(run: RunFolder, state: TrainState) -> None:
         run.point("best", state.best_update, value=state.best)
 
 
-def _write(final: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: TrainState) -> None:
+def _write(final: Path, weights: Weights, behind: Weights, state: TrainState) -> None:
     if state.update and final.exists() and problem(final) is None:
         return  # reached again after a fall-back, or saved a moment ago: the same content
     temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
     remove_folder(temporary)
     try:
         temporary.mkdir(parents=True)
-        _save_tensors(_weights(model), temporary / MODEL)
-        _save_tensors(_optimizer_tensors(model, optimizer), temporary / OPTIMIZER)
+        _save_tensors(weights, temporary / MODEL)
+        _save_tensors(behind, temporary / OPTIMIZER)
         (temporary / STATE).write_text(json.dumps(state.to_json(), indent=1) + "\n", encoding="utf-8")
         files = (MODEL, OPTIMIZER, STATE)
         for name in files:
@@ -86,34 +103,45 @@ def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         raise OSError(5, str(error)) from None
 
 
-def _weights(model: nn.Module) -> dict[str, Tensor]:
+def _weights(model: nn.Module) -> Weights:
     """Each stored tensor once: a tied weight is saved under its first name."""
     seen: dict[int, str] = {}
     weights = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen[id(tensor)] = name
-            weights[name] = tensor.detach().cpu().contiguous()
+            weights[name] = _stored(tensor)
     return weights
 
 
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _stored(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().contiguous()
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> Weights:
     return {
-        f"{name}:{key}": value.detach().cpu().contiguous()
+        f"{name}:{key}": _stored(value)
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
 
 
-def load(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> TrainState:
-    """Put a verified checkpoint into a model (and an optimiser)."""
+def load(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, averaged: Weights | None = None
+) -> TrainState:
+    """Put a verified checkpoint into a model (and an optimiser, and a running average of the weights)."""
     load_weights(model, load_file(folder / MODEL), str(folder / MODEL))
-    if optimizer is not None:
+    parameters = dict(model.named_parameters())
+    for name, tensor in (averaged or {}).items():
+        tensor.copy_(parameters[name].detach())
+    if optimizer is not None and (folder / OPTIMIZER).exists():
         stored = load_file(folder / OPTIMIZER)
-        parameters = dict(model.named_parameters())
         for entry, value in stored.items():
             name, key = entry.rsplit(":", 1)
             parameter = parameters[name]
+            if key == OWN:
+                parameter.data.copy_(value)
+                continue
             # AdamW keeps its step counts on the CPU unless it is the fused CUDA one
             on_device = key != "step" or parameter.is_cuda
             optimizer.state[parameter][key] = value.to(parameter.device) if on_device else value

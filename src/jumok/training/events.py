@@ -125,7 +125,9 @@ class ConsoleProgress:
         elif event == "valid":
             shown = "  ".join(f"{name} {value:.2f}" for name, value in values.items() if name in ("bleu", "chrf"))
             star = "  ← best so far" if values.get("best") else ""
-            self._line(f"update {update}: valid loss {values['loss']:.3f}  {shown}{star}")
+            count = values.get("averaged")
+            what = f"average of the last {count} validated checkpoints" if count else f"update {update}"
+            self._line(f"{what}: valid loss {values['loss']:.3f}  {shown}{star}")
         elif event == "train":
             self._train(update, values)
 

@@ -13,7 +13,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +24,7 @@ from jumok.errors import Failure
 from jumok.recipe import Recipe
 from jumok.tasks.objective import Task
 from jumok.training import checkpoint
+from jumok.training.averaging import RunningAverage, mean_weights
 from jumok.training.device import seed_for
 from jumok.training.events import Events, MetricsFile
 from jumok.training.optimizer import build_optimizer, learning_rate
@@ -45,7 +47,13 @@ class Loop:
         self.training = recipe.training
         self.objective = task.objective.to(device)
         self.optimizer = build_optimizer(self.objective, self.training)
+        self.average = RunningAverage(self.objective.model, self.training.ema) if self.training.ema else None
         self.state, self.events = state, events
+
+    def restore(self, folder: Path) -> TrainState:
+        """Everything as it was when this checkpoint was written, but for the state, which is given back."""
+        averaged = self.average.weights if self.average is not None else None
+        return checkpoint.load(folder, self.objective.model, self.optimizer, averaged)
 
     def go(self) -> TrainState:
         """Train until the plan is done, early stopping says so, or someone interrupts."""
@@ -57,6 +65,9 @@ class Loop:
             self._save()  # what was asked for must survive a kill before the first checkpoint
         with _interrupts() as interrupted:
             while state.stopped is None:
+                if reason := self._reason_to_stop():  # known already: all that is left is the average
+                    self._average_checkpoints(reason)
+                    break
                 started = time.perf_counter()
                 self._note(self._update())
                 seconds = time.perf_counter() - started
@@ -70,10 +81,8 @@ class Loop:
                 if state.update == state.total or state.update % training.validate_every == 0:
                     is_best = self._validate()
                     save = True
-                if state.update == state.total:
-                    state.stopped = f"all {state.total} updates are done"
-                elif training.patience and state.stale >= training.patience:
-                    state.stopped = f"no progress in {state.stale} validation{'s' * (state.stale > 1)}"
+                if not training.average:
+                    state.stopped = self._reason_to_stop()
                 state.seconds = time.perf_counter() - began
                 if save or state.stopped:
                     self._save(best=is_best)
@@ -83,6 +92,14 @@ class Loop:
                         f"Go on with: jumok train --resume --run {self.run.path}"
                     )
         return state
+
+    def _reason_to_stop(self) -> str | None:
+        state, patience = self.state, self.training.patience
+        if state.update == state.total:
+            return f"all {state.total} updates are done"
+        if patience and state.stale >= patience:
+            return f"no progress in {state.stale} validation{'s' * (state.stale > 1)}"
+        return None
 
     def _update(self) -> dict[str, float]:
         """One update: θ ← AdamW(θ, clip(∇ Σ loss / count))."""
@@ -103,10 +120,12 @@ class Loop:
         values = dict(zip(names, torch.stack([*sums.values(), norm.float()]).tolist(), strict=True))
         if not all(math.isfinite(value) for value in values.values()):
             self._stop_at_nan(batches, values, count)
-        rate = learning_rate(training, state.update, state.total, state.plateau_scale)
+        rate = learning_rate(training, state.update, state.total, state.plateau_scale, self.recipe.model.width)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
+        if self.average is not None:
+            self.average.note(state.update)
         state.update += 1
         state.tokens += count
         return {**values, "tokens": count}
@@ -155,7 +174,8 @@ class Loop:
     def _validation(self) -> dict[str, float]:
         """The numbers of the validation set, or why there are none."""
         try:
-            values = self.task.validate()
+            with self.average.applied() if self.average is not None else nullcontext():
+                values = self.task.validate()
             if math.isfinite(values["loss"]):
                 return values
             problem = f"its loss is {values['loss']}"
@@ -172,14 +192,48 @@ class Loop:
         """Measure on the validation set; True when this is the best so far."""
         state, training = self.state, self.training
         values = self._validation()
-        value = -values["loss"] if training.metric == "loss" else values[training.metric]
-        is_best = state.note_validation(value, training.plateau_patience, training.plateau_factor)
+        is_best = state.note_validation(self._value(values), training.plateau_patience, training.plateau_factor)
+        state.validated = [*state.validated, state.update][-training.average :] if training.average else []
         self.events("valid", state.update, **values, best=is_best)
         return is_best
 
+    def _value(self, values: dict[str, float]) -> float:
+        """What decides which is the best: larger is better."""
+        return -values["loss"] if self.training.metric == "loss" else values[self.training.metric]
+
+    def _average_checkpoints(self, reason: str) -> None:
+        """The mean of the last validated checkpoints, validated too: the best, unless it is worse than the best.
+
+        It is one more step of the run, with a checkpoint of its own. So a kill before that is written leaves the
+        checkpoint of the last update to resume from, and everything here is done again.
+        """
+        state = self.state
+        folders = []
+        for update in state.validated:
+            folder = self.run.checkpoints / f"step-{update}"
+            if wrong := checkpoint.problem(folder):
+                self.events.say(f"checkpoint {folder}: {wrong}; it is left out of the average")
+            else:
+                folders.append(folder)
+        if not folders:
+            raise Failure(f"none of the checkpoints to be averaged in {self.run.checkpoints} is intact")
+        checkpoint.load_weights(self.objective.model, mean_weights(folders), str(self.run.checkpoints))
+        self.average = None
+        values = self._validation()
+        state.update += 1
+        state.stopped = f"{reason}; the last {len(folders)} validated checkpoints are averaged"
+        state.validated = []
+        value = self._value(values)
+        is_best = state.best is None or value >= state.best
+        if is_best:
+            state.best, state.best_update = value, state.update
+        self.events("valid", state.update, **values, best=is_best, averaged=len(folders))
+        self._save(best=is_best)
+
     def _save(self, best: bool = False) -> None:
         self.state.metrics_bytes = self.metrics.bytes
-        checkpoint.save(self.run, self.objective.model, self.optimizer, self.state, self.training.keep, best)
+        model, averaged = self.objective.model, self.average.weights if self.average is not None else None
+        checkpoint.save(self.run, model, self.optimizer, self.state, self.training.keep, best, averaged)
 
 
 @contextmanager

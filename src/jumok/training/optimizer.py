@@ -23,11 +23,14 @@ def build_optimizer(model: nn.Module, training: Training) -> torch.optim.AdamW:
         [group for group in groups if group["params"]],
         lr=training.learning_rate,
         betas=training.betas,
+        eps=training.epsilon,
         fused=device in ("cpu", "cuda"),
     )
 
 
-def learning_rate(training: Training, update: int, total: int | None, plateau_scale: float = 1.0) -> float:
+def learning_rate(
+    training: Training, update: int, total: int | None, plateau_scale: float = 1.0, width: int = 512
+) -> float:
     """The rate for the update with number `update` (from 0).
 
     A linear rise over `warmup` updates (at most a quarter of the run) to the peak, then
@@ -36,9 +39,14 @@ def learning_rate(training: Training, update: int, total: int | None, plateau_sc
         cosine        peak · ½ (1 + cos(π · progress))
         linear        peak · (1 − progress)
         plateau       peak · factor^cuts
+        paper         width^-½ · min(t^-½, t · warmup^-1½)       (Vaswani et al. 2017, equation 3)
+    The last one is the paper's to the letter: its peak (width · warmup)^-½ follows from the width of the model, so
+    `learning_rate` plays no part, and a short run does not shorten its warm-up.
     While `--minutes` has not fixed `total` yet, the rate stays at the peak after the warm-up.
     """
     peak, warmup = training.learning_rate, training.warmup
+    if training.schedule == "paper":
+        return float(width**-0.5 * min((update + 1) ** -0.5, (update + 1) * max(warmup, 1) ** -1.5))
     if total is not None:
         warmup = min(warmup, total // 4)  # a short run (`--minutes 1`) must not spend itself on rising
     time = update + 1
