@@ -12,8 +12,12 @@ from jumok.errors import BadInput
 
 def evaluate(
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
-    source: Path = typer.Option(..., "--source", help="Sentences to translate, one a line."),
-    reference: Path = typer.Option(..., "--reference", help="Their true translations."),
+    source: Path | None = typer.Option(None, "--source", help="Sentences to translate, one a line."),
+    reference: Path | None = typer.Option(None, "--reference", help="Their true translations."),
+    text: Path | None = typer.Option(None, "--text", help="Language models: the text to measure."),
+    stride: int | None = typer.Option(
+        None, help="Transformer language models: tokens between windows. [default: half a window]"
+    ),
     alignments: Path | None = typer.Option(
         None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."
     ),
@@ -25,12 +29,22 @@ def evaluate(
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate)."""
+    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), or measure the
+    perplexity of a text."""
     from jumok import api
+    from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
+    if text is not None:
+        if run is None or source is not None or reference is not None:
+            raise BadInput("--text needs --run with a language model, and neither --source nor --reference")
+        found = api.load_language_model(run, device).perplexity(read_lines(text), stride)
+        typer.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1) if as_json else found.summary())
+        return
+    if source is None or reference is None:
+        raise BadInput("give --source and --reference (a translator), or --text (a language model)")
     model = api.load_translator(run, device).tagged(tag)
     result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
     if output is not None:

@@ -21,6 +21,14 @@ _SOURCE = typer.Option(None, help="Training text, one sentence a line (several t
 _TARGET = typer.Option(None, help="Its translations, line by line.")
 _VALID_SOURCE = typer.Option(None, help="Validation text.")
 _VALID_TARGET = typer.Option(None, help="Its translations.")
+_TEXT = typer.Option(None, help="Language models: training text (several times for shards).")
+_VALID_TEXT = typer.Option(None, help="Language models: validation text.")
+
+
+_NEXT = {  # by task: what a trained run is for
+    "translation": "echo 'a sentence' | jumok translate --run {run}",
+    "language": "jumok generate --run {run} --sample 'a beginning'",
+}
 
 
 def train(
@@ -35,16 +43,16 @@ def train(
     target: list[str] | None = _TARGET,
     valid_source: list[str] | None = _VALID_SOURCE,
     valid_target: list[str] | None = _VALID_TARGET,
+    text: list[str] | None = _TEXT,
+    valid_text: list[str] | None = _VALID_TEXT,
 ) -> None:
     """Train a recipe on its own data, on yours, or go on with a run that stopped."""
     from jumok import api
 
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
-    chosen = _chosen(recipe, overrides or [], files)
-    api.train(chosen, run, resume=resume, minutes=minutes)
-    typer.echo(
-        f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    echo 'a sentence' | jumok translate --run {run}"
-    )
+    chosen = _chosen(recipe, overrides or [], {**files, "train.text": text, "valid.text": valid_text})
+    task = api.train(chosen, run, resume=resume, minutes=minutes).recipe.task
+    typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {_NEXT.get(task, "jumok --help").format(run=run)}")
 
 
 def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str] | None]) -> Recipe | None:
@@ -55,7 +63,7 @@ def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str]
         raise BadInput(f'"{recipe}" is a key, but no recipe is named before it. With --resume keys cannot change.')
     if recipe is None:
         if any(files.values()):
-            raise BadInput("--source and --target need a recipe to train: jumok train lstm-luong --source …")
+            raise BadInput("training files need a recipe to train: jumok train lstm-luong --source … --target …")
         return None
     for one, other in (("source", "target"), ("target", "source")):
         for kind, option in (("train", "--"), ("valid", "--valid-")):

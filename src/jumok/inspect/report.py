@@ -14,6 +14,14 @@ from jumok.inspect.html import Languages, attention_block, document, escape
 from jumok.tasks.metrics import Score
 
 
+class ExtraSection(NamedTuple):
+    """What a task of its own kind has to show."""
+
+    name: str
+    heading: str
+    content: str  # HTML: what comes from data is escaped already
+
+
 class Translated(NamedTuple):
     source: str
     translation: str
@@ -29,10 +37,11 @@ def write_report(
     attentions: Sequence[Attention] = (),
     scores: Sequence[Score] = (),
     languages: Languages = ("", ""),
+    extra: Sequence[ExtraSection] = (),
 ) -> None:
     """Write the report; parts that are empty are left out. `curve` is what metrics.jsonl holds, one event a line."""
     path = Path(path)
-    content = report(title, recipe_text, curve, translations, attentions, scores, languages)
+    content = report(title, recipe_text, curve, translations, attentions, scores, languages, extra)
     with disk_errors_named("writing the report", path, "The run itself is not touched."):
         replace_file(path, content)
 
@@ -45,6 +54,7 @@ def report(
     attentions: Sequence[Attention] = (),
     scores: Sequence[Score] = (),
     languages: Languages = ("", ""),
+    extra: Sequence[ExtraSection] = (),
 ) -> str:
     """The report as text."""
     events = list(curve)
@@ -52,6 +62,7 @@ def report(
         ("scores", "Scores", _scores(scores) if scores else ""),
         ("training", "Training", curve_block(events) if events else ""),
         ("translations", "Translations", _translations(translations, languages) if translations else ""),
+        *extra,
         ("attention", "Attention", attention_block(attentions, languages) if attentions else ""),
         ("recipe", "Recipe", _recipe(recipe_text) if recipe_text.strip() else ""),
     ]

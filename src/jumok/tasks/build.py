@@ -8,13 +8,25 @@ from pathlib import Path
 import torch
 
 from jumok.errors import BadInput
-from jumok.recipe import Recipe, Seq2SeqSection, TransformerSection
+from jumok.recipe import (
+    Recipe,
+    RecurrentLanguageSection,
+    Section,
+    Seq2SeqSection,
+    TransformerLanguageSection,
+    TransformerSection,
+)
+from jumok.tasks.language import LanguageTask, text_tokenizer
 from jumok.tasks.objective import Task
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.vocabulary import load_tokenizers, train_tokenizers
+from jumok.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
-KINDS = {"translation": (Seq2SeqSection, TransformerSection)}  # the models that can learn each task
+KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn each task
+    "translation": (Seq2SeqSection, TransformerSection),
+    "language": (RecurrentLanguageSection, TransformerLanguageSection),
+}
 
 
 def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | None = None) -> Task:
@@ -22,6 +34,9 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
     if not isinstance(recipe.model, KINDS[recipe.task]):
         kinds = " or ".join(section.model_fields["kind"].default for section in KINDS[recipe.task])
         raise BadInput(f"model.kind: {recipe.model.kind} cannot learn task: {recipe.task}; use {kinds}")
+    if recipe.task == "language":
+        tokenizer = Tokenizer.load(saved / "text") if saved is not None else text_tokenizer(recipe, say)
+        return LanguageTask(recipe, tokenizer, device, say)
     joint = recipe.tokenizer.joint
     tokenizers = load_tokenizers(saved, joint) if saved is not None else train_tokenizers(recipe, say)
     return TranslationTask(recipe, tokenizers, device, say)

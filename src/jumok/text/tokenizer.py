@@ -106,14 +106,14 @@ class Tokenizer:
         for id in ids:
             # Byte by byte: a byte belongs to the character it ends, or to the unfinished one after all so far.
             places = []
-            for byte in self._written(int(id), first=not text):
+            for byte in self.written(int(id), first=not text):
                 text += decoder.decode(bytes([byte]))
                 places.append(len(text) if decoder.getstate()[0] else len(text) - 1)
             spans.append((places[0], places[-1] + 1) if places else (len(text), len(text)))
         text += decoder.decode(b"", final=True)
         return words_of_spans(text, [trim(text, start, end) for start, end in spans])
 
-    def _written(self, id: int, first: bool) -> bytes:
+    def written(self, id: int, first: bool) -> bytes:
         """The bytes an id adds to the decoded text."""
         if self.is_special(id):
             return b""
@@ -127,7 +127,7 @@ class Tokenizer:
     def _printable(self, id: int) -> str:
         if self.is_special(id):
             return str(self._model.id_to_token(id))
-        raw = self._written(id, first=False)
+        raw = self.written(id, first=False)
         try:
             text = raw.decode()
         except UnicodeDecodeError:

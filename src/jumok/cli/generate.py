@@ -1,0 +1,67 @@
+"""`jumok generate`: a language model goes on where a prompt ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from jumok.tasks.generator import GenerateOptions, Generator
+
+AT_ONCE = 32  # prompts of standard input that are written to side by side
+
+
+def generate(
+    prompts: list[str] | None = typer.Argument(None, help="Beginnings, each in quotes. Without them, stdin's lines."),
+    run: Path = typer.Option(..., "--run", help="A run folder of a language model."),
+    max_tokens: int = typer.Option(100, help="Longest continuation, in tokens."),
+    lines: int = typer.Option(1, help="Stop when so many lines have ended."),
+    count: int = typer.Option(1, help="Continuations of each prompt (with --sample, or a beam as wide)."),
+    sample: bool = typer.Option(False, "--sample", help="Draw each token instead of taking the likeliest."),
+    temperature: float = typer.Option(1.0, help="Sampling: below 1 more sober, above 1 wilder."),
+    top_k: int = typer.Option(0, help="Sampling: only from this many likeliest tokens; 0: from all."),
+    top_p: float = typer.Option(1.0, help="Sampling: only from the likeliest that together have this probability."),
+    seed: int = typer.Option(0, help="Sampling: the same seed gives the same text."),
+    beam: int = typer.Option(1, help="Hypotheses kept at each step; 1 is greedy."),
+    no_repeat: int = typer.Option(0, help="Let no sequence of this many tokens come twice; 0: let it."),
+    as_json: bool = typer.Option(False, "--json", help="Print a JSON object for each continuation."),
+    device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+) -> None:
+    """Write on from a prompt. On a terminal the text appears as it is written."""
+    from jumok import api
+    from jumok.streaming import open_output, waiting_lines
+    from jumok.tasks.generator import GenerateOptions
+
+    wanted = GenerateOptions(
+        max_tokens, lines, count, beam, sample, temperature, top_k, top_p, seed, no_repeat_ngram=no_repeat
+    )
+    model = api.load_language_model(run, device)
+    live = sys.stdout.isatty() and beam == 1 and not as_json
+    chunks = iter([prompts]) if prompts else waiting_lines(None)(AT_ONCE)
+    with open_output(None) as write:
+        for chunk in chunks:
+            if live:
+                for prompt in chunk:
+                    _show(model, prompt, wanted)
+                continue
+            for found in model.continuations(chunk, wanted):
+                for one in found:
+                    about = {"prompt": one.prompt, "text": one.text, "finished": one.finished}
+                    write(json.dumps(about, ensure_ascii=False) if as_json else str(one))
+                    if lines > 1 and not as_json:
+                        write("")
+
+
+def _show(model: Generator, prompt: str, wanted: GenerateOptions) -> None:
+    """Each continuation on the terminal as it comes, with nothing in it that could drive the terminal."""
+    from jumok.inspect.attention import visible
+
+    for sample in range(wanted.count):
+        for text in chain([prompt], model.stream(prompt, wanted, sample)):
+            typer.echo("\n".join(visible(line) for line in text.split("\n")), nl=False)
+        typer.echo()
