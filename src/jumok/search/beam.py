@@ -1,236 +1,246 @@
-"""Beam search over rows that move in step: which hypotheses live on, which finish, and when a row is done.
+"""Beam search over rows that each stand where they stand: which hypotheses live on, which finish, when a row is done.
 
-At every step the `beam` best continuations of a row's live hypotheses are kept. Those that end in `<eos>` move to the
-row's finished pool, the others live on. Greedy search is a beam of 1. Equal scores go to the earlier parent, then to
-the lower token id; among finished ones, to the one that finished first.
+At every step all continuations of a row's live hypotheses are ranked by their log-probability. Those that end in
+`<eos>` and are among the `beam` best finish; the `beam` best of the others live on, so that a row keeps its size.
+Equal ones go to the earlier parent, then to the lower token id; among finished ones, to the one that finished first.
+A beam of 1 is greedy search: it ends with its first `<eos>`.
+
+Finished hypotheses are ranked by
+
+    score(y) = log p(y | x) / |y|^α + β Σ_s log min(Σ_t α_ts, 1)        (Wu et al. 2016; α and β off at 0)
+
+where the coverage term counts the attention of every step up to the one that gave `<eos>`. It is added when a
+hypothesis finishes and not before: live ones are compared by log-probability alone.
 
 A row is done when nothing lives, when `patience × beam` have finished, or when its n-best are finished and no live
-hypothesis can still beat the worst of them. Log-probabilities only fall and no output is longer than `max_length`, so
-`log p / max_length^α` is the best that a live hypothesis can hope for: stopping there never changes the result.
+hypothesis can still beat the worst of them. Log-probabilities only fall, the coverage term is never positive and no
+output is longer than `max_length`, so `log p / max_length^α` is the best that a live hypothesis can hope for: stopping
+there never changes the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jumok.errors import BadInput, Failure
-from jumok.search.events import ROOT, Completed, Event, Finished, Hypothesis, Pruned, Token
-from jumok.search.options import SearchOptions, normalised
-from jumok.search.shortlist import Shortlist
+from jumok.errors import Failure
+from jumok.search.events import Completed, Event, Finished
+from jumok.search.restrict import Limits, restrict
+from jumok.search.row import Row
+from jumok.search.scores import LOWEST, Floats, Integers, NotLogProbabilities, Ranked, Scores
+from jumok.search.tree import Tree
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Continuations of live hypotheses, sorted by row and then best first; `rank` counts within the row."""
-
-    row: Integers
-    parent: Integers  # index of the live hypothesis that is continued
-    token: Integers
-    log_probability: Floats
-    rank: Integers
-    kept: Booleans
-    tied: bool  # a kept one ties with tokens that the shortlist left out
+NOBODY = np.zeros(0, np.int64)
+Covered = Callable[[Integers, list[int]], list[float]]  # Σ_s log min(coverage, 1) of hypotheses, their sources' lengths
 
 
 class Beam:
-    """The state of the rows that were added together: R rows, N live hypotheses, ordered by row and then best first."""
+    """The state of R rows with N live hypotheses, ordered by row and then best first."""
 
-    def __init__(self, rows: Sequence[int], options: Sequence[SearchOptions], limits: Sequence[int], end: int) -> None:
-        self.options, self.end, self.length = list(options), end, 0
-        self.names = np.array(rows, np.int64)  # what the caller calls each row
-        self.beam_R = np.array([o.beam for o in options], np.int64)
-        self.limit_R = np.array(limits, np.int64)
-        self.prefix_R = np.array([len(o.prefix) for o in options], np.int64)
-        self.bound_R = np.array([limit**o.length_penalty for o, limit in zip(options, limits, strict=True)])
-        self.enough_R = np.array([np.inf if o.patience is None else o.patience * o.beam for o in options])
-        widest = max(len(set(o.forbidden)) for o in options)
-        self.forbidden_RF = np.array([[*(f := set(o.forbidden)), *[-1] * (widest - len(f))] for o in options], np.int64)
-        self.pool: list[list[Hypothesis]] = [[] for _ in options]  # the n-best finished so far
-        self.count_R = np.zeros(len(options), np.int64)  # how many have finished
-        self.worst_R = np.full(len(options), -np.inf)  # score to beat, once the n-best are full
-        self.nodes_R = np.ones(len(options), np.int64)  # nodes of the tree so far, the root included
+    def __init__(self, end: int, start: int, events: bool = False) -> None:
+        self.end, self.start = end, start
+        self.tree = Tree() if events else None
+        self.rows: list[Row] = []
+        self.length_R = np.zeros(0, np.int64)  # tokens of each live hypothesis of the row
+        self.row_N = np.zeros(0, np.int64)
+        self.total_N = np.zeros(0)  # log-probability
+        self.input_N = np.zeros(0, np.int64)  # the last token
+        self.tokens_NL = np.zeros((0, 0), np.int32)
+        self._new: list[Row] = []  # not yet checked against the vocabulary
+        self._rows_changed()
 
-        self.row_N = np.arange(len(options))
-        self.log_probability_N = np.zeros(len(options))
-        self.tokens_NL = np.zeros((len(options), 0), np.int64)
-        self.node_N = np.full(len(options), ROOT)
-        self.parent_N = np.full(len(options), -1)
-        for name, option, limit in zip(rows, options, limits, strict=True):
-            if len(option.prefix) >= limit:
-                raise BadInput(f"row {name}: a prefix of {len(option.prefix)} and <eos> exceed max_length {limit}")
-            if end in option.prefix:
-                raise BadInput(f"row {name}: the prefix holds <eos> (token {end}); leave it out")
+    def add(self, rows: list[Row]) -> None:
+        count, before, hypotheses = len(rows), len(self.rows), len(self.row_N)
+        self.rows += rows
+        self._new += rows
+        self.length_R = np.concatenate([self.length_R, np.zeros(count, np.int64)])
+        self.row_N = np.concatenate([self.row_N, np.arange(before, before + count)])
+        self.total_N = np.concatenate([self.total_N, np.zeros(count)])
+        self.input_N = np.concatenate([self.input_N, np.full(count, self.start)])
+        tokens_NL = np.zeros((hypotheses + count, max(row.limit for row in self.rows)), np.int32)
+        width = min(tokens_NL.shape[1], self.tokens_NL.shape[1])
+        tokens_NL[:hypotheses, :width] = self.tokens_NL[:, :width]
+        self.tokens_NL = tokens_NL
+        if self.tree:
+            self.tree.add(count)
+        self._rows_changed()
 
-    @property
-    def width(self) -> int:
-        """How many tokens of each hypothesis a step must see: one more than needed, to notice ties."""
-        widest = int(self.beam_R[self.row_N].max())
-        return widest + int(self.forbidden_RF.shape[1]) + 1
+    def _rows_changed(self) -> None:
+        """What follows from which rows there are, computed when that changes and not at every step."""
+        rows = self.rows
+        self.beam_R = np.array([row.options.beam for row in rows], np.int64)
+        self.worst_R = np.array([row.worst for row in rows])
+        self.bound_R = np.array([row.bound for row in rows])
+        self.places = int(self.beam_R.sum())  # hypotheses when every row is full
+        self.last_R = self.beam_R.cumsum() - 1
+        self.equal_beams = int(self.beam_R[0]) if len(rows) and (self.beam_R == self.beam_R[0]).all() else 0
+        common = frozenset.intersection(*(row.banned for row in rows)) if rows else frozenset()
+        self.banned = tuple(sorted(common))
+        self.unequal = any(len(row.banned) > len(common) for row in rows)
+        lengths = self.length_R.tolist()
+        self.calm = min((row.calm(length) for row, length in zip(rows, lengths, strict=True)), default=0)
+        self.calm = 0 if self.unequal else self.calm
+        self._shape_changed()
 
-    @property
-    def live(self) -> list[int]:
-        return [int(name) for name in self.names[np.unique(self.row_N)]]
-
-    def forced(self) -> tuple[Booleans, Integers]:
-        """Which hypotheses (N) have no choice at this step, and their token: from the prefix, or `<eos>` at the end."""
-        in_prefix = self.prefix_R[self.row_N] > self.length
-        token = np.full(len(self.row_N), self.end, np.int64)
-        for index in np.flatnonzero(in_prefix):
-            token[index] = self.options[self.row_N[index]].prefix[self.length]
-        return in_prefix | (self.limit_R[self.row_N] == self.length + 1), token
+    def _shape_changed(self) -> None:
+        """How many hypotheses each row has: the same number, or 0."""
+        rows, hypotheses = len(self.rows), len(self.row_N)
+        self.even = 0
+        if self.equal_beams and hypotheses in (rows, self.places):
+            counts = np.bincount(self.row_N, minlength=rows)
+            self.even = int(counts[0]) if (counts == counts[0]).all() else 0
 
     # ------------------------------------------------------------ one step
 
-    def choose(self, shortlist: Shortlist) -> Candidates:
-        """Rank the continuations of every row. Changes nothing."""
-        tokens_NW, values_NW = shortlist.tokens, shortlist.values
-        self._check(values_NW)
-        row_N = self.row_N
-        open_NW = (tokens_NW[:, :, None] != self.forbidden_RF[row_N][:, None, :]).all(2) & (values_NW > -np.inf)
-        open_NW &= np.cumsum(open_NW, 1) <= self.beam_R[row_N, None]
-        edge_NW = np.zeros_like(open_NW) if shortlist.complete else values_NW == values_NW[:, -1:]
-        forced_N, forced_token_N = self.forced()
-        if forced_N.any():
-            tokens_NW, values_NW = tokens_NW.copy(), values_NW.copy()
-            tokens_NW[forced_N, 0], values_NW[forced_N, 0] = forced_token_N[forced_N], shortlist.wanted[forced_N]
-            open_NW[forced_N], edge_NW[forced_N] = False, False
-            open_NW[forced_N, 0] = shortlist.wanted[forced_N] > -np.inf
-        parent, column = np.nonzero(open_NW)
-        token, row = tokens_NW[parent, column], row_N[parent]
-        total = self.log_probability_N[parent] + values_NW[parent, column]
+    def step(self, scores: Scores, covered: Covered) -> tuple[Integers, list[Event]]:
+        """Take the step. Returns, for each hypothesis that lives on, which one (N) it continues, and what happened."""
+        if self._new:
+            for row in self._new:
+                row.check_vocabulary(scores.vocabulary)
+            self._new = []
+        try:
+            limits = restrict(self, scores) if self.calm <= 0 else None
+            best = scores.top(self.total_N, self.row_N, self.beam_R, self.even)
+        except NotLogProbabilities as error:
+            raise self._broken(error) from None
+        end_total_N = self.total_N + scores.end
+        if limits is not None:
+            end_total_N[limits.barred] = -np.inf
+        if self.tree:
+            self.tree.number_candidates(self, scores, end_total_N)
+        self.length_R += 1
+        self.calm -= 1
+        full = len(best.parent) == self.places
+        finished = self._finishing(best, full, end_total_N, limits)
+        happened = self._finish(finished, end_total_N, limits, covered)
+        if not full:
+            self._barren(best, covered)
+        alive_R = self._alive(best, full, len(finished) > 0)
+        if self.tree:
+            happened += self.tree.told(self, best, finished, alive_R)
+        self._follow(best, full)
+        if alive_R is None:
+            return best.parent, happened
+        happened += [Completed(self.rows[index].name, self.rows[index].pool) for index in np.flatnonzero(~alive_R)]
+        kept_N = alive_R[self.row_N]
+        self._keep(kept_N, alive_R)
+        return best.parent[kept_N], happened
+
+    def cancel(self, name: int) -> tuple[Integers, list[Event]]:
+        """Give a row up. Returns which hypotheses (N) stay."""
+        alive_R = np.array([row.name != name for row in self.rows])
+        kept_N = alive_R[self.row_N]
+        happened = self.tree.cancelled(self, ~kept_N) if self.tree else []
+        self._keep(kept_N, alive_R)
+        return np.flatnonzero(kept_N), happened
+
+    # ------------------------------------------------------------ parts of a step
+
+    def _finishing(self, best: Ranked, full: bool, end_total_N: Floats, limits: Limits | None) -> Integers:
+        """The hypotheses whose `<eos>` is among the `beam` best of their row, in the order of their rank."""
+        if full:
+            edge_R = best.total[self.last_R]
+        else:
+            counts = np.bincount(best.row, minlength=len(self.rows))
+            edge_R = np.full(len(self.rows), LOWEST)
+            is_full = counts == self.beam_R
+            edge_R[is_full] = best.total[counts.cumsum()[is_full] - 1]
+        possible_N = end_total_N >= edge_R[self.row_N]
+        if limits is not None:
+            possible_N |= limits.sure
+        if not possible_N.any():
+            return NOBODY
+        concerned_R = np.zeros(len(self.rows), bool)
+        concerned_R[self.row_N[possible_N]] = True
+        ending = np.flatnonzero(concerned_R[self.row_N] & (end_total_N > -np.inf))
+        others = concerned_R[best.row]
+        row = np.concatenate([self.row_N[ending], best.row[others]])
+        parent = np.concatenate([ending, best.parent[others]])
+        token = np.concatenate([np.full(len(ending), self.end), best.token[others]])
+        total = np.concatenate([end_total_N[ending], best.total[others]])
         order = np.lexsort((token, parent, -total, row))
         row = row[order]
         rank = np.arange(len(row)) - np.searchsorted(row, row)
-        kept = rank < self.beam_R[row]
-        tied = bool((edge_NW[parent, column][order] & kept).any())
-        return Candidates(row, parent[order], token[order], total[order], rank, kept, tied)
+        ranks_high = rank < self.beam_R[row]
+        if limits is not None:
+            ranks_high |= limits.sure[parent[order]]
+        return parent[order[ranks_high & (order < len(ending))]]
 
-    def advance(self, chosen: Candidates, shortlist: Shortlist, events: bool) -> tuple[Integers, list[Event]]:
-        """Take the step. Returns, for each hypothesis that lives on, which one (N) it continues, and what happened."""
-        before, self.length = self.row_N, self.length + 1
-        ends = chosen.token == self.end
-        nodes = self.nodes_R[chosen.row] + chosen.rank
-        self.nodes_R += np.bincount(chosen.row, minlength=len(self.nodes_R))
+    def _finish(self, finished: Integers, end_total_N: Floats, limits: Limits | None, covered: Covered) -> list[Event]:
         happened: list[Event] = []
-        for index in np.flatnonzero(chosen.kept & ends):
-            happened.append(self._finish(chosen, int(index), int(nodes[index]), shortlist))
+        terms = self._covered(finished, covered) if len(finished) else []
+        for hypothesis, term in zip(finished.tolist(), terms, strict=True):
+            index = int(self.row_N[hypothesis])
+            row, length = self.rows[index], int(self.length_R[index])
+            willing = limits is None or not limits.unwilling[hypothesis]
+            tokens = self.tokens_NL[hypothesis, : length - 1].tolist()
+            output = row.add(tokens, float(end_total_N[hypothesis]), length, willing, term)
+            self.worst_R[index] = row.worst
+            node, parent = self.tree.ending(hypothesis, self.end) if self.tree else (-1, -1)
+            happened.append(Finished(row.name, node, parent, output))
+        return happened
 
-        barren = np.setdiff1d(before, chosen.row)  # every continuation impossible: what there is must do
-        barren = barren[self.count_R[barren] == 0]
-        for index in np.flatnonzero(np.isin(before, barren)):
-            self._add(
-                int(before[index]), self.tokens_NL[index], float(self.log_probability_N[index]), False, self.length - 1
-            )
+    def _barren(self, best: Ranked, covered: Covered) -> None:
+        """Rows without any continuation that have no output either: what there is must do."""
+        barren_R = np.array([row.finished == 0 for row in self.rows])
+        barren_R[best.row] = False
+        left = np.flatnonzero(barren_R[self.row_N])
+        for hypothesis, term in zip(left.tolist(), self._covered(left, covered), strict=True):
+            index = int(self.row_N[hypothesis])
+            length = int(self.length_R[index]) - 1
+            tokens = self.tokens_NL[hypothesis, :length].tolist()
+            self.rows[index].add(tokens, float(self.total_N[hypothesis]), length, False, term)
 
-        if events:
-            happened += self._pruned(chosen, nodes)
-        living = chosen.kept & ~ends
-        parent = chosen.parent[living]
-        self.row_N = chosen.row[living]
-        self.log_probability_N = chosen.log_probability[living]
-        self.parent_N, self.node_N = self.node_N[parent], nodes[living]
-        self.tokens_NL = np.concatenate([self.tokens_NL[parent], chosen.token[living][:, None]], axis=1)
-        if events:
-            happened += [
-                Token(name, node, above, token, total, score)
-                for name, node, above, token, total, score in self._describe(np.arange(len(parent)))
-            ]
-        hopeless = self.log_probability_N / self.bound_R[self.row_N] <= self.worst_R[self.row_N]
-        alive_R = np.zeros(len(self.names), bool)
-        alive_R[self.row_N[~hopeless]] = True
-        alive_R &= self.count_R < self.enough_R
-        keep = alive_R[self.row_N]
-        if events:
-            happened += self._leaving(~keep, "stopped")
-        self._keep(keep)
-        for row in np.unique(before[~alive_R[before]]):
-            happened.append(Completed(int(self.names[row]), self.pool[row]))
-        return parent[keep], happened
+    def _covered(self, hypotheses: Integers, covered: Covered) -> list[float]:
+        rows = [self.rows[index] for index in self.row_N[hypotheses].tolist()]
+        if not any(row.options.coverage_penalty for row in rows):
+            return [0.0] * len(rows)
+        return covered(hypotheses, [row.source or 0 for row in rows])
 
-    def cancel(self, name: int, events: bool) -> tuple[Integers, list[Event]]:
-        """Give a row up. Returns which hypotheses (N) stay."""
-        keep = self.names[self.row_N] != name
-        happened = self._leaving(~keep, "cancelled") if events else []
-        self._keep(keep)
-        return np.flatnonzero(keep), happened
+    def _alive(self, best: Ranked, full: bool, some_finished: bool) -> Booleans | None:
+        """Which rows (R) go on; None: all."""
+        settled = bool(self.worst_R.max() > -np.inf)
+        if full and not settled and not some_finished:
+            return None
+        alive_R = np.ones(len(self.rows), bool)
+        if not full:
+            alive_R = np.bincount(best.row, minlength=len(self.rows)) > 0
+        if some_finished:
+            alive_R &= np.array([row.finished < row.enough for row in self.rows])
+        if settled:
+            first_R = np.searchsorted(best.row, np.flatnonzero(alive_R))  # the best of each row
+            hope = best.total[first_R] / self.bound_R[alive_R]
+            alive_R[alive_R] = hope > self.worst_R[alive_R]
+        return None if alive_R.all() else alive_R
 
-    # ------------------------------------------------------------ parts of it
+    def _follow(self, best: Ranked, full: bool) -> None:
+        """The best become the live ones."""
+        self.tokens_NL = self.tokens_NL.take(best.parent, axis=0)
+        self.tokens_NL[np.arange(len(best.row)), self.length_R[best.row] - 1] = best.token
+        self.row_N, self.total_N, self.input_N = best.row, best.total, best.token
+        if full:
+            self.even = self.equal_beams
+        else:
+            self._shape_changed()
 
-    def _check(self, values_NW: Floats) -> None:
-        # topk takes NaN for the largest value, so that one anywhere in the vocabulary shows up here.
-        wrong_NW = ~(values_NW <= 1e-3)
-        if wrong_NW.any():
-            index, column = (int(place[0]) for place in np.nonzero(wrong_NW))
-            value = values_NW[index, column]
-            what = "not a number" if np.isnan(value) else f"{value:.3g}, above 0"
-            raise Failure(
-                f"row {self.names[self.row_N[index]]}, step {self.length + 1}: the model's log-probability is {what}. "
-                "The weights may be damaged or have diverged: try an earlier checkpoint, or float32."
-            )
+    def _keep(self, kept_N: Booleans, alive_R: Booleans) -> None:
+        self.rows = [row for row, alive in zip(self.rows, alive_R.tolist(), strict=True) if alive]
+        self.length_R = self.length_R[alive_R]
+        self.row_N = (alive_R.cumsum() - 1)[self.row_N[kept_N]]
+        self.total_N, self.input_N = self.total_N[kept_N], self.input_N[kept_N]
+        self.tokens_NL = self.tokens_NL[kept_N]
+        self._new = [row for row in self._new if row in self.rows]
+        if self.tree:
+            self.tree.keep(kept_N, alive_R)
+        self._rows_changed()
 
-    def _finish(self, chosen: Candidates, index: int, node: int, shortlist: Shortlist) -> Finished:
-        row, parent = int(chosen.row[index]), int(chosen.parent[index])
-        willing = self.length < self.limit_R[row] or self._prefers_end(row, parent, shortlist)
-        total = float(chosen.log_probability[index])
-        output = self._add(row, self.tokens_NL[parent], total, willing, self.length)
-        return Finished(int(self.names[row]), node, int(self.node_N[parent]), output)
-
-    def _prefers_end(self, row: int, parent: int, shortlist: Shortlist) -> bool:
-        """Whether `<eos>` would have come first without the maximum length."""
-        choices = ~np.isin(shortlist.tokens[parent], self.forbidden_RF[row])
-        return not (shortlist.values[parent][choices] > shortlist.wanted[parent]).any()
-
-    def _add(self, row: int, tokens: Integers, total: float, finished: bool, length: int) -> Hypothesis:
-        options = self.options[row]
-        output = Hypothesis(tokens.tolist(), normalised(total, length, options.length_penalty), total, finished)
-        pool = self.pool[row]
-        pool.append(output)
-        pool.sort(key=lambda hypothesis: -hypothesis.score)  # stable: the first to finish wins a tie
-        del pool[options.nbest :]
-        self.count_R[row] += 1
-        if len(pool) == options.nbest:
-            self.worst_R[row] = pool[-1].score
-        return output
-
-    def _keep(self, keep: Booleans) -> None:
-        self.row_N, self.log_probability_N = self.row_N[keep], self.log_probability_N[keep]
-        self.node_N, self.parent_N, self.tokens_NL = self.node_N[keep], self.parent_N[keep], self.tokens_NL[keep]
-
-    def _pruned(self, chosen: Candidates, nodes: Integers) -> list[Event]:
-        """The candidates that others outranked."""
-        return [
-            Pruned(
-                int(self.names[chosen.row[index]]),
-                int(nodes[index]),
-                int(self.node_N[chosen.parent[index]]),
-                int(chosen.token[index]),
-                self._score(int(chosen.row[index]), float(chosen.log_probability[index])),
-                "beam",
-            )
-            for index in np.flatnonzero(~chosen.kept)
-        ]
-
-    def _leaving(self, leaving: Booleans, reason: Literal["stopped", "cancelled"]) -> list[Event]:
-        described = self._describe(np.flatnonzero(leaving))
-        return [Pruned(name, node, above, token, score, reason) for name, node, above, token, _, score in described]
-
-    def _describe(self, which: Integers) -> list[tuple[int, int, int, int, float, float]]:
-        """Row, node, parent, last token, log-probability and score of live hypotheses (none before the first step)."""
-        if self.length == 0:
-            return []
-        rows, totals = self.row_N[which].tolist(), self.log_probability_N[which].tolist()
-        scores = [self._score(row, total) for row, total in zip(rows, totals, strict=True)]
-        names, nodes, parents = self.names[rows].tolist(), self.node_N[which].tolist(), self.parent_N[which].tolist()
-        return list(zip(names, nodes, parents, self.tokens_NL[which, -1].tolist(), totals, scores, strict=True))
-
-    def _score(self, row: int, total: float) -> float:
-        return normalised(total, self.length, self.options[row].length_penalty)
+    def _broken(self, error: NotLogProbabilities) -> Failure:
+        index = int(self.row_N[error.hypothesis])
+        what = "not a number" if np.isnan(error.value) else f"{error.value:.3g}, above 0"
+        return Failure(
+            f"row {self.rows[index].name}, step {self.length_R[index] + 1}: the model's log-probability is {what}. "
+            "The weights may be damaged or have diverged: try an earlier checkpoint, or float32."
+        )

@@ -10,17 +10,20 @@ import torch
 
 from jumok.data.batch import END, START
 from jumok.errors import BadInput
-from jumok.search.beam import Beam, Integers
+from jumok.search.beam import Beam
 from jumok.search.events import Completed, Event, Hypothesis
 from jumok.search.options import SearchOptions
-from jumok.search.shortlist import Shortlist
+from jumok.search.row import Row
+from jumok.search.scores import Integers, scores_of
 from jumok.search.stepper import Cache, Memory, Stepper
 
 Options = SearchOptions | Sequence[SearchOptions]
+UNSEEN = 1e-10  # the least a source position counts in the coverage term: log 0 would be -∞
 
 
 class Decoding:
-    """A search under way. Rows may be added at any time; those added together move in step.
+    """A search under way. Rows may be added at any time: they join the running batch (continuous batching), each with
+    its own options and standing at its own position. What finishes leaves the batch.
 
     The caller puts the model in evaluation mode; no gradients are kept here.
     """
@@ -39,18 +42,21 @@ class Decoding:
         """
         self.results: dict[int, list[Hypothesis]] = {}  # the n-best of the rows that are done
         self._stepper, self._end, self._start, self._device, self._events = stepper, end, start, device, events
-        self._groups: list[_Group] = []
+        self._beam = Beam(end, start, events)
+        self._memory: Memory = None
+        self._cache: Cache = None
+        self._place = torch.device("cpu")  # where the batch is
         self._rows = 0
         self._pending: list[Event] = []
 
     @property
     def live(self) -> list[int]:
         """The rows still being searched."""
-        return [row for group in self._groups for row in group.beam.live]
+        return [row.name for row in self._beam.rows]
 
     @property
     def done(self) -> bool:
-        return not self._groups
+        return not self._beam.rows
 
     @torch.no_grad()
     def add(self, batch: Any, options: Options) -> list[int]:
@@ -64,88 +70,66 @@ class Decoding:
         lengths = getattr(batch, "lengths", None)
         sources = [None] * size if lengths is None else lengths.tolist()
         limits = [option.limit(length) for option, length in zip(each, sources, strict=True)]
-        rows = list(range(self._rows, self._rows + size))
-        beam = Beam(rows, each, limits, self._end)
-        device = torch.device(batch.ids.device if self._device is None else self._device)
-        memory = self._stepper.encode(batch.to(device))
-        cache = self._stepper.start(memory, size, max(limits))
-        inputs = np.full(size, self._start, np.int64)
-        self._groups.append(_Group(self._stepper, beam, memory, cache, inputs, device))
+        names = list(range(self._rows, self._rows + size))
+        rows = [Row(*row, self._end) for row in zip(names, each, limits, sources, strict=True)]
+        coverage = any(option.coverage_penalty > 0 for option in each)
+        if coverage and lengths is None:
+            raise BadInput("coverage_penalty: this batch has no source lengths to tell what there was to cover")
+        self._place = torch.device(batch.ids.device if self._device is None else self._device)
+        memory = self._stepper.encode(batch.to(self._place))
+        cache = self._stepper.start(memory, size, max(limits), coverage=coverage)
+        if self._beam.rows:
+            memory, cache = self._stepper.join([(self._memory, self._cache), (memory, cache)])
+        self._memory, self._cache = memory, cache
+        self._beam.add(rows)
         self._rows += size
-        return rows
+        return names
 
     @torch.no_grad()
     def step(self) -> list[Event]:
         """One more token for every live hypothesis."""
-        happened, self._pending = self._pending, []
-        for group in self._groups:
-            happened += group.step(self._events)
-        self.results.update((event.row, event.hypotheses) for event in happened if isinstance(event, Completed))
-        self._groups = [group for group in self._groups if len(group.beam.row_N)]
-        return happened
+        pending, self._pending = self._pending, []
+        beam = self._beam
+        if not beam.rows:
+            return pending
+        tokens, positions = torch.from_numpy(beam.input_N), torch.from_numpy(beam.length_R[beam.row_N])
+        if self._place.type != "cpu":
+            tokens = tokens.to(self._place, non_blocking=True)
+            positions = positions.to(self._place, non_blocking=True)
+        log_probs, self._cache = self._stepper.step(tokens, positions, self._memory, self._cache)
+        size = len(beam.row_N)
+        parents, happened = beam.step(scores_of(log_probs, self._end, beam.banned), self._covered)
+        for event in happened:
+            if isinstance(event, Completed):
+                self.results[event.row] = event.hypotheses
+        self._select(parents, size)
+        return pending + happened
 
     @torch.no_grad()
     def cancel(self, row: int) -> None:
         """Give a row up: it leaves the batch and has no result. A row that is done stays as it is."""
-        for group in self._groups:
-            if row in group.beam.live:
-                self._pending += group.cancel(row, self._events)
-        self._groups = [group for group in self._groups if len(group.beam.row_N)]
-
-
-class _Group:
-    """Rows that were added together, with the model's memory and cache for their live hypotheses."""
-
-    def __init__(
-        self, stepper: Stepper, beam: Beam, memory: Memory, cache: Cache, inputs: Integers, device: torch.device
-    ) -> None:
-        self.stepper, self.beam, self.memory, self.cache, self.device = stepper, beam, memory, cache, device
-        self.inputs = inputs
-
-    def step(self, events: bool) -> list[Event]:
-        beam = self.beam
-        tokens = torch.from_numpy(self.inputs).to(self.device, non_blocking=True)
-        positions = torch.full_like(tokens, beam.length)
-        log_probs, self.cache = self.stepper.step(tokens, positions, self.memory, self.cache)
-        wanted = self._wanted(log_probs.size(1))
-        shortlist = Shortlist.of(log_probs, wanted, beam.width)
-        chosen = beam.choose(shortlist)
-        if chosen.tied:
-            shortlist = Shortlist.of(log_probs, wanted, beam.width, exact=True)
-            chosen = beam.choose(shortlist)
-        size = len(beam.row_N)
-        parents, happened = beam.advance(chosen, shortlist, events)
-        self._select(parents, size)
-        return happened
-
-    def cancel(self, row: int, events: bool) -> list[Event]:
-        size = len(self.beam.row_N)
-        stay, happened = self.beam.cancel(row, events)
-        first = self.inputs
-        self._select(stay, size)
-        if self.beam.length == 0:
-            self.inputs = first[stay]
-        return happened
-
-    def _wanted(self, vocabulary: int) -> torch.Tensor | int:
-        """The token whose log-probability is needed even when it is not among the best."""
-        forced, tokens = self.beam.forced()
-        if not (forced & (tokens != self.beam.end)).any():
-            return self.beam.end
-        if tokens.max() >= vocabulary:
-            name = self.beam.names[self.beam.row_N[tokens.argmax()]]
-            raise BadInput(f"row {name}: prefix token {tokens.max()} is outside the vocabulary of {vocabulary}")
-        return torch.from_numpy(tokens).to(self.device)
+        if row in self.live:
+            size = len(self._beam.row_N)
+            stay, happened = self._beam.cancel(row)
+            self._pending += happened
+            self._select(stay, size)
 
     def _select(self, parents: Integers, size: int) -> None:
         """Carry memory and cache over to the hypotheses that live on; nothing moves when all stay in place."""
         if len(parents) == 0:
-            return
-        if not np.array_equal(parents, np.arange(size)):
-            rows = torch.from_numpy(parents).to(self.device, non_blocking=True)
-            self.memory, self.cache = self.stepper.select(self.memory, self.cache, rows)
-        if self.beam.length:
-            self.inputs = np.ascontiguousarray(self.beam.tokens_NL[:, -1])
+            self._memory = self._cache = None
+        elif len(parents) != size or not (parents == np.arange(size)).all():
+            rows = torch.from_numpy(parents).to(self._place, non_blocking=True)
+            self._memory, self._cache = self._stepper.select(self._memory, self._cache, rows)
+
+    def _covered(self, hypotheses: Integers, lengths: list[int]) -> list[float]:
+        """Σ_s log min(Σ_t α_ts, 1) over the real positions s of each hypothesis' source."""
+        coverage_NS = self._stepper.coverage(self._cache)
+        coverage_KS = coverage_NS[torch.from_numpy(hypotheses).to(coverage_NS.device)].double()
+        places = torch.arange(coverage_KS.size(1), device=coverage_KS.device)
+        real_KS = places < torch.tensor(lengths, device=coverage_KS.device)[:, None]
+        terms_KS = coverage_KS.clamp(UNSEEN, 1.0).log()
+        return terms_KS.where(real_KS, 0.0).sum(dim=1).tolist()
 
 
 def generate(
