@@ -52,7 +52,8 @@ def train(
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
     chosen = _chosen(recipe, overrides or [], {**files, "train.text": text, "valid.text": valid_text})
     task = api.train(chosen, run, resume=resume, minutes=minutes).recipe.task
-    typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {_NEXT.get(task, "jumok --help").format(run=run)}")
+    following = _NEXT.get(task, "jumok --help").format(run=run)
+    typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {following}")
 
 
 def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str] | None]) -> Recipe | None:
