@@ -153,7 +153,7 @@ def test_bad_requests_are_named(task: TranslationTask) -> None:
     with pytest.raises(BadInput, match="list"):
         task.translator.translate("I am a student.")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="beam"):
-        task.translator.nbest(["a"], 5)
+        task.translator.nbest(["a"], 5, beam=2)
 
 
 def test_long_sentences_are_refused_cut_or_left_empty(task: TranslationTask) -> None:

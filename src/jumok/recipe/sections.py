@@ -204,6 +204,10 @@ class Search(Section):
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="Scores are divided by length to this power; 0: not at all."
     )
+    coverage_penalty: float = Field(
+        0.0, ge=0, le=100, description="What a source word that was hardly looked at costs; 0: nothing."
+    )
+    no_repeat_ngram: int = Field(0, ge=0, description="No so many tokens twice in the same order; 0: they may.")
     patience: float | None = Field(
         1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
     )

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import torch
 
 from jumok.data.batch import source_batch
-from jumok.errors import BadInput
+from jumok.errors import BadInput, Failure
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
-from jumok.search import SearchOptions, generate, max_length_for
+from jumok.search import Hypothesis, SearchOptions, Stepper, generate
+from jumok.tasks.phrases import Phrases
+from jumok.tasks.scoring import Scored, log_probabilities
+from jumok.tasks.wishes import Asked, BadSentence, Sentence, Wishes
 from jumok.text.tags import find_tag
 from jumok.text.tokenizer import Tokenizer
+
+TRIES = 50  # searches again for a sentence whose forbidden phrase keeps coming back in other cuts
 
 
 @dataclass(frozen=True)
 class Translation:
     text: str
-    score: float  # log-probability divided by length ** length_penalty
+    score: float  # log-probability divided by length ** length_penalty, and the coverage penalty if there is one
     log_probability: float
     ids: tuple[int, ...]
 
@@ -29,15 +34,25 @@ class Translation:
 EMPTY = Translation("", 0.0, 0.0, ())
 
 
-class TooLong(BadInput):
-    """A sentence over the model's limit. `index` is its place in the input."""
+class TooLong(BadSentence):
+    """A sentence over the model's limit."""
 
-    def __init__(self, index: int, length: int, limit: int) -> None:
+    def __init__(self, index: int, first: int, length: int, limit: int) -> None:
         super().__init__(
-            f"sentence {index + 1} has {length} tokens, the model's limit is {limit}. Split it; or `jumok translate` "
-            f"with --too-long truncate (cuts it) or --too-long skip (an empty line)"
+            index,
+            first,
+            f" has {length} tokens, the model's limit is {limit}. Split it; or `jumok translate` with --too-long "
+            f"truncate (cuts it) or --too-long skip (an empty line)",
         )
-        self.index, self.length, self.limit = index, length, limit
+        self.length, self.limit = length, limit
+
+
+class Job(NamedTuple):
+    """One search: a source (token ids) and what is asked of it."""
+
+    sentence: int
+    source: list[int]
+    options: SearchOptions
 
 
 class Translator:
@@ -49,9 +64,15 @@ class Translator:
         search: Search,
         max_length: int,
         device: torch.device,
+        stepper: Stepper | None = None,
+        others: Sequence[EncoderDecoder] = (),
     ) -> None:
+        """`stepper` writes what the models would, only faster; `others` translate together with the model, as one."""
         self.model, self.source, self.target = model, source, target
         self.search, self.max_length, self.device = search, max_length, device
+        self.models = (model, *others)
+        self.stepper: Stepper = model if stepper is None else stepper
+        self.phrases = Phrases(target)
         self.tag: str | None = None
 
     def tagged(self, tag: str | None) -> Self:
@@ -65,68 +86,106 @@ class Translator:
         """What opens every source: the id of the chosen language's tag, where the model has tags."""
         return find_tag(self.source, self.tag)
 
-    def translate(
-        self, sentences: Sequence[str], beam: int | None = None, too_long: str = "error", tag: str | None = None
-    ) -> list[str]:
-        """The best translation of each sentence, in order."""
-        if isinstance(sentences, str):
-            raise BadInput("translate() takes a list of sentences: write translate([sentence])")
+    def translate(self, sentences: Sequence[str | Sentence], tag: str | None = None, **wishes: Any) -> list[str]:
+        """The best translation of each sentence, in order. `Wishes` says what can be asked for (beam=5, …)."""
         writer = self if tag is None else self.tagged(tag)
-        return [found[0].text for found in writer.nbest(sentences, beam=beam, too_long=too_long)]
+        return [found[0].text for found in writer.nbest(sentences, **wishes)]
+
+    def nbest(self, sentences: Sequence[str | Sentence], nbest: int = 1, **wishes: Any) -> list[list[Translation]]:
+        """For each sentence its `nbest` translations, best first. An empty sentence translates to an empty one."""
+        return self.found(sentences, Wishes(nbest=nbest, **wishes))
 
     @torch.inference_mode()
-    def nbest(
-        self,
-        sentences: Sequence[str],
-        nbest: int = 1,
-        *,
-        beam: int | None = None,
-        length_penalty: float | None = None,
-        batch: int | None = None,
-        too_long: str = "error",
-    ) -> list[list[Translation]]:
-        """For each sentence its `nbest` translations, best first. An empty sentence translates to an empty one."""
-        beam = self.search.beam if beam is None else beam
-        if beam < 1 or nbest < 1:
-            raise BadInput(f"beam {beam}, nbest {nbest}: give 1 or more")
-        if nbest > beam:
-            raise BadInput(f"nbest {nbest} needs a beam at least as wide (the beam is {beam})")
-        penalty = self.search.length_penalty if length_penalty is None else length_penalty
-        rows = self._encode(sentences, too_long)
-        results: list[list[Translation]] = [[EMPTY] * nbest for _ in sentences]
-        # like lengths together: less padding, and rows that finish together
-        order = sorted((index for index, row in enumerate(rows) if row), key=lambda index: -len(rows[index]))
-        size = batch or self.search.batch
-        self.model.eval()
-        for start in range(0, len(order), size):
-            chosen = order[start : start + size]
-            group = source_batch([rows[index] for index in chosen]).to(self.device)
-            options = [
-                SearchOptions(
-                    beam=beam,
-                    length_penalty=penalty,
-                    max_length=max_length_for(len(rows[index]), self.search.max_ratio, self.search.max_extra),
-                    nbest=nbest,
-                    patience=self.search.patience,
-                )
-                for index in chosen
-            ]
-            found = generate(self.model, group, options)
-            flat = [hypothesis for hypotheses in found for hypothesis in hypotheses]
-            texts = iter(self.target.decode([hypothesis.tokens for hypothesis in flat]))
-            for index, hypotheses in zip(chosen, found, strict=True):
-                results[index] = [
-                    Translation(next(texts), h.score, h.log_probability, tuple(h.tokens)) for h in hypotheses
-                ]
+    def found(self, sentences: Sequence[str | Sentence], wishes: Wishes) -> list[list[Translation]]:
+        """As `nbest`, with all wishes in one."""
+        if isinstance(sentences, str):
+            raise BadInput("translate() takes a list of sentences: write translate([sentence])")
+        given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
+        asked = Asked(wishes, self.search, self.phrases)
+        rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
+        jobs = [
+            Job(number, row, options)
+            for number, (one, row) in enumerate(zip(given, rows, strict=True))
+            if row
+            for options in asked.options(number, one, len(row))
+        ]
+        outputs: list[list[Hypothesis]] = [[] for _ in given]
+        for job, hypotheses in zip(jobs, self._allowed(jobs, asked), strict=True):
+            outputs[job.sentence] += hypotheses
+        texts = self.target.decode([one.tokens for hypotheses in outputs for one in hypotheses])
+        results, end = [], 0
+        for one, hypotheses in zip(given, outputs, strict=True):
+            start, end = end, end + len(hypotheses)
+            pairs = zip(texts[start:end], hypotheses, strict=True)
+            written = [Translation(text, h.score, h.log_probability, tuple(h.tokens)) for text, h in pairs]
+            results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
         return results
 
-    def _encode(self, sentences: Sequence[str], too_long: str) -> list[list[int]]:
+    def _best(self, found: list[Translation], required: tuple[str, ...]) -> list[Translation]:
+        """Best first. What is required counts most: as whole words before parts of longer ones."""
+        if not required:
+            return sorted(found, key=lambda one: -one.score)
+        distinct = {one.text: one for one in sorted(found, key=lambda one: one.score)}
+        patterns = [self.phrases.pattern(phrase) for phrase in required]
+        lacking = {text: sum(not each.search(text) for each in patterns) for text in distinct}
+        return sorted(distinct.values(), key=lambda one: (lacking[one.text], -one.score))
+
+    def _allowed(self, jobs: list[Job], asked: Asked) -> list[list[Hypothesis]]:
+        """Search; where a forbidden phrase comes out after all, in another cut, forbid that too and search again."""
+        found = self._search(jobs, asked.batch)
+        unclear = list(range(len(jobs))) if asked.wishes.forbid else []
+        for _ in range(TRIES):
+            again = []
+            for place in unclear:
+                spelled = (self.phrases.found(h.tokens, text) for h in found[place] for text in asked.wishes.forbid)
+                if cuts := {cut for cut in spelled if cut is not None}:
+                    options = jobs[place].options
+                    options = replace(options, forbidden_phrases=(*options.forbidden_phrases, *cuts))
+                    jobs[place] = jobs[place]._replace(options=options)
+                    again.append(place)
+            if not again:
+                return found
+            for place, hypotheses in zip(again, self._search([jobs[p] for p in again], asked.batch), strict=True):
+                found[place] = hypotheses
+            unclear = again
+        raise Failure(
+            f"sentence {asked.wishes.first + jobs[unclear[0]].sentence + 1}: the model found ever new ways to write a "
+            "forbidden phrase. Forbid a longer one, or widen the beam"
+        )
+
+    def _search(self, jobs: list[Job], size: int) -> list[list[Hypothesis]]:
+        results: list[list[Hypothesis]] = [[] for _ in jobs]
+        # like lengths together: less padding, and rows that finish together
+        order = sorted(range(len(jobs)), key=lambda place: -len(jobs[place].source))
+        self._evaluate()
+        for start in range(0, len(order), size):
+            chosen = [jobs[place] for place in order[start : start + size]]
+            group = source_batch([job.source for job in chosen]).to(self.device)
+            found = generate(self.stepper, group, [job.options for job in chosen])
+            for place, hypotheses in zip(order[start : start + size], found, strict=True):
+                results[place] = hypotheses
+        return results
+
+    def score(self, sentences: Sequence[str], targets: Sequence[str] | Sequence[Sequence[int]]) -> list[Scored]:
+        """The log-probability of given translations (texts, or token ids), token by token."""
+        sources = self._encode(sentences, "error")
+        rows = [self.target.encode([one])[0] if isinstance(one, str) else list(one) for one in targets]
+        self._evaluate()
+        found = log_probabilities(self.models, sources, rows, self.device)
+        pieces = [(*self.target.pieces(row), "<eos>") for row in rows]
+        return [Scored(tokens, tuple(values)) for tokens, values in zip(pieces, found, strict=True)]
+
+    def _evaluate(self) -> None:
+        for model in self.models:
+            model.eval()
+
+    def _encode(self, sentences: Sequence[str], too_long: str, first: int = 0) -> list[list[int]]:
         before = self.before
         rows = self.source.encode([sentence.strip() for sentence in sentences])
         rows = [[*before, *row] if row else row for row in rows]
         for index, row in enumerate(rows):
             if len(row) > self.max_length:
                 if too_long == "error":
-                    raise TooLong(index, len(row), self.max_length)
+                    raise TooLong(index, first, len(row), self.max_length)
                 rows[index] = row[: self.max_length] if too_long == "truncate" else []
         return rows
