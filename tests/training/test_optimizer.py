@@ -58,3 +58,24 @@ def test_a_short_run_does_not_spend_itself_on_the_warm_up() -> None:
     values = [learning_rate(training, update, 40) for update in range(40)]
     assert max(values) == values[9] == 1.0
     assert values[-1] < 0.1
+
+
+@pytest.mark.parametrize(("width", "warmup"), [(512, 4000), (64, 10), (1024, 1)])
+def test_the_papers_schedule_is_the_papers_formula(width: int, warmup: int) -> None:
+    """Vaswani et al. 2017, equation 3, where steps count from 1; no plan and no learning_rate changes it."""
+    training = Training(schedule="paper", warmup=warmup, learning_rate=0.123)
+    for step in (1, 2, 10, 3999, 4000, 4001, 100_000):
+        expected = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        for total in (None, 50, 200_000):
+            assert learning_rate(training, step - 1, total, width=width) == pytest.approx(expected, rel=1e-12)
+    rates = [learning_rate(training, update, None, width=width) for update in range(5000)]
+    assert max(rates) == rates[warmup - 1] == pytest.approx((width * warmup) ** -0.5)
+
+
+def test_epsilon_reaches_the_optimiser() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    before = model.weight.item()
+    optimizer = build_optimizer(model, Training(learning_rate=1.0, epsilon=1e3))
+    model.weight.grad = torch.ones(1, 1)
+    optimizer.step()
+    assert before - model.weight.item() == pytest.approx(1 / (1 + 1e3), rel=1e-4)
