@@ -41,13 +41,13 @@ class Look:
 class Past:
     """A layer's keys and values so far, in a buffer of fixed size: positions below `filled` are in use.
 
-    `rows` is None where all rows stand at the same place; else each row's new key goes to its own position.
+    `rows` is None where all rows stand at the same place; else each row's new keys go to its own positions.
     """
 
     key: Tensor  # (B, C, G, D)
     value: Tensor
     filled: int
-    rows: Tensor | None = None  # (B,) position of the new key in each row
+    rows: Tensor | None = None  # (B,) position of the first new key in each row
 
     def extended(self, new: KeyValue) -> KeyValue:
         """Write the new keys and values into the buffer; all that is there now. In place: nobody else has it."""
@@ -55,7 +55,9 @@ class Past:
             if self.rows is None:
                 buffer[:, self.filled : self.filled + fresh.size(1)] = fresh
             else:
-                buffer[torch.arange(len(self.rows), device=self.rows.device), self.rows] = fresh[:, 0]
+                rows_B = torch.arange(len(self.rows), device=self.rows.device)
+                columns_BT = self.rows[:, None] + torch.arange(fresh.size(1), device=self.rows.device)
+                buffer[rows_B[:, None], columns_BT] = fresh
         end = self.filled + new.key.size(1)
         return KeyValue(self.key[:, :end], self.value[:, :end])
 
