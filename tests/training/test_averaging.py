@@ -14,8 +14,9 @@ from line import LineTask, Points, make, told
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from jumok.errors import BadInput
 from jumok.training import checkpoint
-from jumok.training.averaging import RunningAverage, mean_weights
+from jumok.training.averaging import RunningAverage, average_run, mean_weights
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
@@ -229,3 +230,44 @@ def test_a_damaged_checkpoint_is_left_out_and_named(tmp_path: Path, capsys: pyte
     loop.events.sinks.append(Ear())
     assert "the last 2 validated" in str(loop.go().stopped)
     assert "step-12" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------ as a run of its own
+
+
+def test_a_run_from_the_newest_checkpoints(tmp_path: Path) -> None:
+    make(tmp_path / "run", Honest(), *KEYS, "training.keep=4").go()
+    run, out = RunFolder(tmp_path / "run"), tmp_path / "averaged"
+    (run.path / "tokenizer").mkdir()
+    (run.path / "tokenizer" / "about.json").write_text("{}")
+    assert average_run(run, 3, out) == [18, 19, 20]
+    made = RunFolder(out)
+    assert made.recipe() == run.recipe()
+    assert (made.pointed("last"), made.pointed("best")) == (20, 20)
+    found = checkpoint.newest_good(made, print, prefer="best")
+    assert found is not None
+    model = nn.Linear(4, 1)
+    state = checkpoint.load(found, model)
+    assert "mean of updates 18, 19, 20" in str(state.stopped)
+    mean = mean_weights([run.checkpoints / f"step-{step}" for step in (18, 19, 20)])
+    assert torch.equal(model.weight, mean["weight"])
+    assert {path.name for path in out.iterdir()} == {
+        "recipe.yaml", "tokenizer", "checkpoints", "last.json", "best.json",
+    }  # fmt: skip
+
+
+def test_too_few_checkpoints_and_a_used_folder_are_refused(tmp_path: Path) -> None:
+    make(tmp_path / "run", Honest(), *KEYS).go()
+    run = RunFolder(tmp_path / "run")
+    with pytest.raises(BadInput, match=r"not 5.*training\.keep=5"):
+        average_run(run, 5, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "precious").write_text("mine")
+    make(tmp_path / "other", Honest(), *KEYS, "training.keep=3").go()
+    with pytest.raises(BadInput, match="not empty"):
+        average_run(RunFolder(tmp_path / "other"), 2, full)
+    with pytest.raises(BadInput, match="holds a run"):
+        average_run(RunFolder(tmp_path / "other"), 2, run.path)
+    assert [path.name for path in full.iterdir()] == ["precious"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from typer.main import get_command
 
-from jumok.cli import attend, data, demo, evaluate, generate, recipes, tokenizer, train, translate
+from jumok.cli import attend, average, data, demo, evaluate, generate, recipes, tokenizer, train, translate
 from jumok.errors import BadInput, JumokError, ReaderGone
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
@@ -58,6 +58,7 @@ app.command("demo")(demo.demo)
 app.command("recipes")(recipes.recipes)
 app.command("train")(train.train)
 app.command("verify-resume")(train.verify_resume)
+app.command("average")(average.average)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)

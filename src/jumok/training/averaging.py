@@ -8,6 +8,10 @@ The warm-up of d lets the average forget the random beginning: after t updates i
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +20,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from jumok.errors import BadInput
+from jumok.files import disk_errors_named, remove_folder
 from jumok.training import checkpoint
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
 
 
 class RunningAverage:
@@ -58,3 +66,42 @@ def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
             kinds[name] = tensor.dtype
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     return {name: (tensor / len(folders)).to(kinds[name]) for name, tensor in total.items()}
+
+
+def average_run(run: RunFolder, last: int, out: Path) -> list[int]:
+    """A new run folder whose weights are the mean of the `last` newest checkpoints of a run; gives their updates."""
+    found = checkpoint.intact(run)
+    if len(found) < last:
+        have = f"{len(found)} intact checkpoint{'s' * (len(found) != 1)}"
+        raise BadInput(
+            f"{run.path} has {have}, not {last}: a run keeps the best and the newest ones, here "
+            f"training.keep={run.recipe().training.keep} of them. Train with training.keep={last}; or with "
+            f"training.average={last}, which averages at the end by itself."
+        )
+    RunFolder.check_free(out)
+    if out.is_dir() and any(out.iterdir()):
+        raise BadInput(f"{out} is not empty: choose another --out")
+    steps = sorted(found)[-last:]
+    state = TrainState.from_json(json.loads((found[steps[-1]] / checkpoint.STATE).read_text(encoding="utf-8")))
+    told = ", ".join(map(str, steps))
+    state = dataclasses.replace(
+        state, best=None, best_update=steps[-1], validated=[], stopped=f"it is the mean of updates {told} of {run.path}"
+    )
+    temporary = RunFolder(out.with_name(f".averaging-{out.name}-{os.getpid()}"))
+    with disk_errors_named("writing the average", out, "Free some space, or choose another --out."):
+        try:
+            # all that loading needs besides the weights (recipe, tokenizers), nothing that tells of the training
+            kept = shutil.ignore_patterns(
+                ".*", run.checkpoints.name, "last.json", "best.json", run.metrics.name, run.report.name, "tensorboard"
+            )
+            shutil.copytree(run.path, temporary.path, ignore=kept)
+            weights = mean_weights([found[step] for step in steps])
+            checkpoint.write(temporary.checkpoints / found[steps[-1]].name, weights, None, state)
+            for name in ("last", "best"):
+                temporary.point(name, state.update)
+            if out.is_dir():
+                out.rmdir()
+            temporary.path.rename(out)
+        finally:
+            remove_folder(temporary.path)
+    return steps

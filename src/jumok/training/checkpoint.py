@@ -55,7 +55,7 @@ def save(
         f"The checkpoint of update {last_good} is intact. " if last_good is not None else ""
     ) + f"Free some space, then: jumok train --resume --run {run.path}"
     with disk_errors_named(f"writing the checkpoint of update {state.update}", run.checkpoints, advice):
-        _write(final, weights, behind, state)
+        write(final, weights, behind, state)
         if best:
             run.point("best", state.update, value=state.best)
         run.point("last", state.update)
@@ -73,7 +73,8 @@ def repair_pointers(run: RunFolder, state: TrainState) -> None:
         run.point("best", state.best_update, value=state.best)
 
 
-def _write(final: Path, weights: Weights, behind: Weights, state: TrainState) -> None:
+def write(final: Path, weights: Weights, behind: Weights | None, state: TrainState) -> None:
+    """A checkpoint's folder, whole or not at all; without the optimiser's tensors it is for using the model only."""
     if state.update and final.exists() and problem(final) is None:
         return  # reached again after a fall-back, or saved a moment ago: the same content
     temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
@@ -81,9 +82,10 @@ def _write(final: Path, weights: Weights, behind: Weights, state: TrainState) ->
     try:
         temporary.mkdir(parents=True)
         _save_tensors(weights, temporary / MODEL)
-        _save_tensors(behind, temporary / OPTIMIZER)
+        if behind is not None:
+            _save_tensors(behind, temporary / OPTIMIZER)
         (temporary / STATE).write_text(json.dumps(state.to_json(), indent=1) + "\n", encoding="utf-8")
-        files = (MODEL, OPTIMIZER, STATE)
+        files = [name for name in (MODEL, OPTIMIZER, STATE) if (temporary / name).exists()]
         for name in files:
             flush_file(temporary / name)
         replace_file(temporary / CHECKSUMS, json.dumps({name: sha256(temporary / name) for name in files}) + "\n")
@@ -202,6 +204,11 @@ def newest_good(run: RunFolder, say: Say, prefer: str | None = None) -> Path | N
     if order:
         raise Failure(f"no checkpoint in {run.checkpoints} is intact: nothing to load")
     return None
+
+
+def intact(run: RunFolder) -> dict[int, Path]:
+    """All checkpoints that are whole, newest first."""
+    return {step: path for step, path in sorted(_found(run), reverse=True) if problem(path) is None}
 
 
 def _found(run: RunFolder) -> Iterator[tuple[int, Path]]:

@@ -1,0 +1,24 @@
+"""`jumok average`: one model from several checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def average(
+    run: Path = typer.Option(..., "--run", help="A run folder with several checkpoints (see training.keep)."),
+    last: int = typer.Option(5, min=2, help="How many of the newest checkpoints to average."),
+    out: Path | None = typer.Option(None, "--out", help="Folder for the averaged run. [default: RUN-average-N]"),
+) -> None:
+    """Average the weights of a run's newest checkpoints into a run folder of its own."""
+    from jumok.training.averaging import average_run
+    from jumok.training.run import RunFolder
+
+    place = out or run.with_name(f"{run.name}-average-{last}")
+    steps = average_run(RunFolder.open(run), last, place)
+    typer.echo(
+        f"averaged: updates {', '.join(map(str, steps))} of {run}\nwritten:  {place}\n"
+        f"next:     echo 'a sentence' | jumok translate --run {place}"
+    )
