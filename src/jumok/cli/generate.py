@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from jumok.tasks.generator import GenerateOptions, Generator
+    from jumok.tasks.generator import Continuation, GenerateOptions, Generator
 
 AT_ONCE = 32  # prompts of standard input that are written to side by side
 
@@ -28,33 +28,33 @@ def generate(
     top_p: float = typer.Option(1.0, help="Sampling: only from the likeliest that together have this probability."),
     seed: int = typer.Option(0, help="Sampling: the same seed gives the same text."),
     beam: int = typer.Option(1, help="Hypotheses kept at each step; 1 is greedy."),
-    no_repeat: int = typer.Option(0, help="Let no sequence of this many tokens come twice; 0: let it."),
+    no_repeat_ngram: int = typer.Option(0, help="No so many tokens twice in the same order; 0: they may."),
     as_json: bool = typer.Option(False, "--json", help="Print a JSON object for each continuation."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Write on from a prompt. On a terminal the text appears as it is written."""
     from jumok import api
-    from jumok.streaming import open_output, waiting_lines
+    from jumok.streaming import Source, open_output
     from jumok.tasks.generator import GenerateOptions
 
-    wanted = GenerateOptions(
-        max_tokens, lines, count, beam, sample, temperature, top_k, top_p, seed, no_repeat_ngram=no_repeat
-    )
+    wanted = GenerateOptions(max_tokens, lines, count, beam, sample, temperature, top_k, top_p, seed, no_repeat_ngram)
     model = api.load_language_model(run, device)
     live = sys.stdout.isatty() and beam == 1 and not as_json
-    chunks = iter([prompts]) if prompts else waiting_lines(None)(AT_ONCE)
-    with open_output(None) as write:
-        for chunk in chunks:
+    with open_output(None) as output:
+        for chunk in Source(prompts or ()).chunks(AT_ONCE):
+            texts = [sentence.text for sentence in chunk.sentences]
             if live:
-                for prompt in chunk:
+                for prompt in texts:
                     _show(model, prompt, wanted)
                 continue
-            for found in model.continuations(chunk, wanted):
-                for one in found:
-                    about = {"prompt": one.prompt, "text": one.text, "finished": one.finished}
-                    write(json.dumps(about, ensure_ascii=False) if as_json else str(one))
-                    if lines > 1 and not as_json:
-                        write("")
+            for found in model.continuations(texts, wanted):
+                output.write([_told(one, as_json, lines > 1) for one in found])
+
+
+def _told(one: Continuation, as_json: bool, apart: bool) -> str:
+    if as_json:
+        return json.dumps({"prompt": one.prompt, "text": one.text, "finished": one.finished}, ensure_ascii=False)
+    return f"{one}\n" if apart else str(one)  # several lines are set apart by an empty one
 
 
 def _show(model: Generator, prompt: str, wanted: GenerateOptions) -> None:

@@ -123,7 +123,9 @@ class ConsoleProgress:
                 self.progress.update(self.bar, total=self.total)
             self._line(f"plan: {self.total} updates ({values['reason']})")
         elif event == "valid":
-            shown = "  ".join(f"{name} {value:.2f}" for name, value in values.items() if name in ("bleu", "chrf"))
+            shown = "  ".join(
+                f"{name} {value:.2f}" for name, value in values.items() if name in ("bleu", "chrf", "perplexity")
+            )
             star = "  ← best so far" if values.get("best") else ""
             count = values.get("averaged")
             what = f"average of the last {count} validated checkpoints" if count else f"update {update}"
