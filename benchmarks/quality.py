@@ -59,7 +59,7 @@ def train(run: Run, place: Path) -> dict[str, Any]:
         "minutes": round(minutes, 2),
         "updates": events[-1]["step"],
         "best_update": json.loads((folder / "best.json").read_text())["step"],
-        "target_tokens_per_second": round(statistics.median(speeds)),
+        "target_tokens_per_second": round(statistics.median(speeds or [0.0])),
         "greedy_val_bleu": {event["step"]: round(event["bleu"], 2) for event in events if "bleu" in event},
     }
 
