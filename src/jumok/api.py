@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from jumok.models.build import build
 from jumok.models.language import build_language_model
 from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
+from jumok.tasks.engine import Engine
 from jumok.tasks.generator import Generator
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
@@ -50,6 +52,14 @@ class TrainedTranslator(Translator):
 
     recipe: Recipe
     run: RunFolder
+
+    def together(self, others: Sequence[TrainedTranslator], precision: str = "float32") -> TrainedTranslator:
+        """A translator that averages the probabilities of this run and others; attention is shown of this one alone."""
+        chosen = copy(self)
+        chosen.models = (*self.models, *(model for other in others for model in other.models))
+        chosen.max_length = min(self.max_length, *(other.max_length for other in others)) if others else self.max_length
+        chosen.engine = Engine(chosen.models, self.device, precision, fast=True)
+        return chosen
 
     def attend(self, sentence: str, target: str | None = None, words: bool = True) -> Attention:
         """What the model looked at while writing its own translation, or the given one."""
@@ -89,12 +99,29 @@ def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn
     return LOADERS[recipe.task](run, recipe, choose_device(device), say)
 
 
-def load_translator(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> TrainedTranslator:
-    """As `load`, for who needs a translator; a run of another task is refused in words."""
-    model = load(folder, device, say)
-    if not isinstance(model, TrainedTranslator):
-        raise BadInput(f"{folder} is not a translation run but one of task: {model.recipe.task}")
-    return model
+def load_translator(
+    folder: str | Path | Sequence[str | Path] | None = None,
+    device: str = "auto",
+    say: Say = warn,
+    precision: str = "float32",
+) -> TrainedTranslator:
+    """As `load`, for who needs a translator; a run of another task is refused in words.
+
+    Several folders give an ensemble: one translator that averages the probabilities of all of them.
+    """
+    folders = list(folder) if isinstance(folder, Sequence) and not isinstance(folder, str) else [folder]
+    models = [load(one, device, say) for one in folders or [None]]
+    for one, model in zip(folders, models, strict=False):
+        if not isinstance(model, TrainedTranslator):
+            raise BadInput(f"{one} is not a translation run but one of task: {model.recipe.task}")
+        for side in ("source", "target"):
+            if getattr(model, side).fingerprint != getattr(models[0], side).fingerprint:
+                raise BadInput(
+                    f"{folders[0]} and {one} have different {side} vocabularies, so they cannot translate together: "
+                    "train them with the same tokenizer (tokenizer.source, tokenizer.target)"
+                )
+    first: TrainedTranslator = models[0]
+    return first.together(models[1:], precision)
 
 
 def load_language_model(folder: str | Path, device: str = "auto", say: Say = warn) -> TrainedLanguageModel:
@@ -105,23 +132,43 @@ def load_language_model(folder: str | Path, device: str = "auto", say: Say = war
     return model
 
 
-def load_weights(run: RunFolder, model: nn.Module, device: torch.device, say: Say) -> None:
-    """The best (or newest good) checkpoint into a model, ready to be used on the device."""
+def load_weights(
+    run: RunFolder, model: nn.Module, device: torch.device, say: Say, vocabularies: Mapping[str, int] | None = None
+) -> None:
+    """The best (or newest good) checkpoint into a model, ready to be used on the device.
+
+    `vocabularies` are the sizes of the run's tokenizers, for a word about those that do not belong to the weights.
+    """
     found = checkpoint.newest_good(run, say, prefer="best")
     if found is None:
         raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
     weights = load_file(found / checkpoint.MODEL)
+    _check_vocabularies(run, model, weights, vocabularies or {})
     checkpoint.load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, str(found))
     model.to(device).eval()
+
+
+def _check_vocabularies(
+    run: RunFolder, model: nn.Module, weights: Mapping[str, torch.Tensor], sizes: Mapping[str, int]
+) -> None:
+    """Word vectors for another number of words: the tokenizer was exchanged."""
+    for name, parameter in model.state_dict().items():
+        rows = len(weights[name]) if name in weights and weights[name].dim() else 0
+        for side, size in sizes.items():
+            if rows != size == len(parameter) and weights[name].shape[1:] == parameter.shape[1:]:
+                raise BadInput(
+                    f"{run.path}: the model has a vocabulary of {rows} tokens ({name}), but the tokenizer in "
+                    f"{run.tokenizer / side} has {size}. They do not belong together: put the run's own tokenizer back"
+                )
 
 
 def _load_translator(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedTranslator:
     source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
     model = build(recipe.model, source.size, target.size)
-    load_weights(run, model, device, say)
+    load_weights(run, model, device, say, {"source": source.size, "target": target.size})
     translator = TrainedTranslator(model, source, target, recipe.search, recipe.data.max_length, device)
     translator.recipe, translator.run = recipe, run
-    return translator
+    return translator.together([])
 
 
 def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFolder, task: TranslationTask) -> None:

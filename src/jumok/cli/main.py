@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from typer.main import get_command
 
-from jumok.cli import attend, average, data, demo, evaluate, generate, recipes, tokenizer, train, translate
+from jumok.cli import attend, average, data, demo, evaluate, generate, recipes, score, tokenizer, train, translate
 from jumok.errors import BadInput, JumokError, ReaderGone
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
@@ -62,6 +62,7 @@ app.command("average")(average.average)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("score")(score.score)
 app.command("attend")(attend.attend)
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")

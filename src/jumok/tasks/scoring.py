@@ -8,7 +8,7 @@ One pass over the whole translation gives all its terms: the same numbers as a s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -36,15 +36,6 @@ class Scored:
     def average(self) -> float:
         """Per token."""
         return self.log_probability / len(self.log_probabilities)
-
-
-def perplexity(scored: Iterable[Scored]) -> float:
-    """exp(−1/N Σ log p) over all tokens of a corpus."""
-    total, count = 0.0, 0
-    for one in scored:
-        total += one.log_probability
-        count += len(one.log_probabilities)
-    return math.exp(-total / count) if count else math.nan
 
 
 @torch.inference_mode()

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 
 import torch
 
-from jumok.data.batch import source_batch
 from jumok.errors import BadInput, Failure
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
-from jumok.search import Hypothesis, SearchOptions, Stepper, generate
+from jumok.search import Hypothesis, SearchOptions
+from jumok.tasks.engine import Engine
 from jumok.tasks.phrases import Phrases
 from jumok.tasks.scoring import Scored, log_probabilities
 from jumok.tasks.wishes import Asked, BadSentence, Sentence, Wishes
@@ -64,14 +64,13 @@ class Translator:
         search: Search,
         max_length: int,
         device: torch.device,
-        stepper: Stepper | None = None,
         others: Sequence[EncoderDecoder] = (),
     ) -> None:
-        """`stepper` writes what the models would, only faster; `others` translate together with the model, as one."""
+        """`others` translate together with the model, as one (an ensemble)."""
         self.model, self.source, self.target = model, source, target
         self.search, self.max_length, self.device = search, max_length, device
         self.models = (model, *others)
-        self.stepper: Stepper = model if stepper is None else stepper
+        self.engine = Engine(self.models, device)
         self.phrases = Phrases(target)
         self.tag: str | None = None
 
@@ -155,29 +154,19 @@ class Translator:
 
     def _search(self, jobs: list[Job], size: int) -> list[list[Hypothesis]]:
         results: list[list[Hypothesis]] = [[] for _ in jobs]
-        # like lengths together: less padding, and rows that finish together
-        order = sorted(range(len(jobs)), key=lambda place: -len(jobs[place].source))
-        self._evaluate()
-        for start in range(0, len(order), size):
-            chosen = [jobs[place] for place in order[start : start + size]]
-            group = source_batch([job.source for job in chosen]).to(self.device)
-            found = generate(self.stepper, group, [job.options for job in chosen])
-            for place, hypotheses in zip(order[start : start + size], found, strict=True):
-                results[place] = hypotheses
+        for place, hypotheses in self.engine.search([(job.source, job.options) for job in jobs], size):
+            results[place] = hypotheses
         return results
 
     def score(self, sentences: Sequence[str], targets: Sequence[str] | Sequence[Sequence[int]]) -> list[Scored]:
         """The log-probability of given translations (texts, or token ids), token by token."""
         sources = self._encode(sentences, "error")
         rows = [self.target.encode([one])[0] if isinstance(one, str) else list(one) for one in targets]
-        self._evaluate()
+        for model in self.models:
+            model.eval()
         found = log_probabilities(self.models, sources, rows, self.device)
         pieces = [(*self.target.pieces(row), "<eos>") for row in rows]
         return [Scored(tokens, tuple(values)) for tokens, values in zip(pieces, found, strict=True)]
-
-    def _evaluate(self) -> None:
-        for model in self.models:
-            model.eval()
 
     def _encode(self, sentences: Sequence[str], too_long: str, first: int = 0) -> list[list[int]]:
         before = self.before

@@ -1,0 +1,182 @@
+"""Where the lines go: to standard output, or into a file that can be continued after a kill.
+
+While a file is being written, `OUTPUT.progress.json` lies beside it and says what it is made of. Lines reach the file
+whole or are cut off when it is continued; when all are there, the note is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from jumok.data.compression import STANDARD_INPUT
+from jumok.errors import BadInput, Failure, ReaderGone
+from jumok.files import disk_errors_named, replace_file
+
+FORMAT = 1
+Write = Callable[[Sequence[str]], None]
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An output that is open: how many sentences it holds already, and how to add lines to it."""
+
+    done: int
+    write: Write
+
+
+@contextmanager
+def open_output(
+    path: Path | None,
+    source: Path | None = None,
+    *,
+    about: Callable[[], dict[str, Any]] | None = None,
+    resume: bool = False,
+    numbered: bool = False,
+    complete: Callable[[int], bool] = lambda lines: False,
+) -> Iterator[Begun]:
+    """Lines as UTF-8 with \\n, each sentence's flushed at once, to a file (never the one that is read) or to stdout.
+
+    `about` describes what the file is made of, for one that shall be continuable; `numbered`: each line begins with its
+    sentence's number; `complete` tells a finished file by its lines.
+    """
+    if path is None or str(path) == STANDARD_INPUT:
+        yield Begun(0, _to_stdout)
+        return
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise BadInput(f"--output {path} is the very file that --input reads: choose another")
+    ordinary = path.is_file() or not path.exists()  # a pipe or a device is neither continued nor noted
+    if about is None or not ordinary:
+        if resume:
+            raise BadInput("--resume needs an --input and an --output that are files: nothing else can be continued")
+        with _opened(path, "wb") as file:
+            yield Begun(0, _to(file, path))
+        return
+    done, keep = _begin(path, about, resume, numbered, complete)
+    with _opened(path, "r+b" if keep else "wb") as file:
+        file.seek(keep)
+        file.truncate()
+        note = note_of(path)
+        if not keep:
+            replace_file(note, json.dumps({"format": FORMAT, **about()}, ensure_ascii=False, indent=1) + "\n")
+        yield Begun(done, _to(file, path))
+        os.fsync(file.fileno())
+        note.unlink(missing_ok=True)
+
+
+def note_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.progress.json")
+
+
+def _begin(
+    path: Path,
+    about: Callable[[], dict[str, Any]],
+    resume: bool,
+    numbered: bool,
+    complete: Callable[[int], bool],
+) -> tuple[int, int]:
+    """How many sentences the file holds, and how many of its bytes they are; what must not be touched is refused."""
+    note = note_of(path)
+    if not path.exists() or path.stat().st_size == 0:
+        return 0, 0
+    if not resume:
+        if note.exists():
+            raise BadInput(
+                f"{path} is the beginning of a translation that was interrupted: go on with --resume, or delete it to "
+                "begin anew"
+            )
+        return 0, 0
+    lines, keep, number = _whole_lines(path)
+    if not note.exists():
+        if complete(lines):
+            raise Complete(path)
+        raise BadInput(
+            f"{path} cannot be continued: {note.name} is missing, which says what it was made of. Without --resume it "
+            "is written anew"
+        )
+    _same(note, path, about())
+    if not numbered:
+        return lines, keep
+    # the last sentence may lack some of its lines: it is done again
+    return (number - 1, _start_of(path, number)) if number else (0, 0)
+
+
+class Complete(Exception):
+    """There is nothing left to do."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} is complete: nothing is left to do")
+
+
+def _whole_lines(path: Path) -> tuple[int, int, int]:
+    """How many whole lines there are, the bytes they take, and the number that the last one begins with."""
+    count = keep = 0
+    last = b""
+    with path.open("rb") as file:
+        for raw in file:
+            if raw.endswith(b"\n"):
+                count, keep, last = count + 1, keep + len(raw), raw
+    head = last.partition(b"\t")[0]
+    return count, keep, int(head) if head.isdigit() else 0
+
+
+def _start_of(path: Path, number: int) -> int:
+    """Where the lines of a sentence begin."""
+    place = 0
+    with path.open("rb") as file:
+        for raw in file:
+            if raw.startswith(b"%d\t" % number):
+                break
+            place += len(raw)
+    return place
+
+
+def _same(note: Path, path: Path, about: dict[str, Any]) -> None:
+    try:
+        before = json.loads(note.read_text(encoding="utf-8"))
+        if before["format"] != FORMAT:
+            raise BadInput(f"{note} was made by another version of jumok: delete {path} to begin anew")
+        known = {**before["settings"], "input": before["input"]}
+    except (ValueError, KeyError, TypeError):
+        raise BadInput(f"{note} is damaged: delete it and {path}, and begin anew") from None
+    now = {**about["settings"], "input": about["input"]}
+    if known.get("too_long") == "error":  # then no sentence so far was too long, and all three ways are the same
+        known["too_long"] = now["too_long"]
+    differing = sorted(key for key in known.keys() | now.keys() if known.get(key) != now.get(key))
+    if differing:
+        raise BadInput(
+            f"{path} was begun with something else, so it cannot be continued; different now: "
+            f"{', '.join(key.replace('_', '-') for key in differing)}. Set it back, or delete {path} to begin anew"
+        )
+
+
+def _opened(path: Path, mode: str) -> IO[bytes]:
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise BadInput(f"--output {path}: {error.strerror}") from None
+
+
+def _to(file: IO[bytes], path: Path) -> Write:
+    def write(lines: Sequence[str]) -> None:
+        with disk_errors_named("writing translations", path, "Free some space, then go on with --resume."):
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
+            file.flush()
+
+    return write
+
+
+def _to_stdout(lines: Sequence[str]) -> None:
+    try:
+        sys.stdout.buffer.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except OSError as error:
+        raise Failure(f"standard output: {error.strerror}") from None
