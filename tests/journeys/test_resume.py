@@ -22,6 +22,12 @@ from jumok.training.verify import differences, verify
 Corpus = tuple[Path, Path, Path]
 
 
+EVERYTHING = [
+    "tokenizer.kind=bpe", "tokenizer.vocabulary=400", "training.bpe_dropout=0.1", "training.r_drop=2",
+    "training.ema=0.9", "training.average=2", "training.schedule=paper", "training.accumulate=2",
+]  # fmt: skip
+
+
 def small_recipe(corpus: Corpus, name: str, *keys: str) -> recipes.Recipe:
     files = [f"data.train.source={corpus[0]}", f"data.train.target={corpus[1]}", "data.valid=null"]
     return recipes.read(name, [*files, *SMALL, *keys])
@@ -32,6 +38,7 @@ def small_recipe(corpus: Corpus, name: str, *keys: str) -> recipes.Recipe:
     [
         ("lstm-luong", ["model.dropout=0.3", "training.accumulate=2"]),
         ("gru", ["training.schedule=plateau", "training.plateau_patience=0", "training.teacher_forcing=0.7"]),
+        ("lstm-luong", EVERYTHING),
     ],
 )
 def test_random_kills_change_nothing(corpus: Corpus, name: str, keys: list[str]) -> None:
