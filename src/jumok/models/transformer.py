@@ -42,8 +42,8 @@ class Memory:
 
     @staticmethod
     def join(parts: Sequence[Memory]) -> Memory:
-        """The rows of all parts; the narrower sources are padded."""
-        width = max(part.mask.size(1) for part in parts)
+        """The rows of all parts; sources are cut and padded to the longest that is left."""
+        width = max(int(part.mask.sum(dim=1).max()) for part in parts)
         taken, owners = 0, []
         for part in parts:  # owners of different parts must stay apart
             owners.append(part.owner + taken)
@@ -134,11 +134,13 @@ class Transformer(EncoderDecoder):
     def join(self, parts: Sequence[tuple[Memory, Cache]]) -> tuple[Memory, Cache]:
         memory = Memory.join([part for part, _ in parts])
         past = KeyValueCache.join([cache.past for _, cache in parts])
-        covered = [cache.covered for _, cache in parts if cache.covered is not None]
-        width = memory.mask.size(1)
-        if not covered:
+        if all(cache.covered is None for _, cache in parts):
             return memory, Cache(past)
-        return memory, Cache(past, torch.cat([F.pad(part, (0, width - part.size(1))) for part in covered]))
+        counted = [  # who did not count so far begins now
+            memory.store.new_zeros(part.mask.shape) if cache.covered is None else cache.covered for part, cache in parts
+        ]
+        width = memory.mask.size(1)
+        return memory, Cache(past, torch.cat([F.pad(part, (0, width - part.size(1))) for part in counted]))
 
     def coverage(self, cache: Cache) -> Tensor:
         assert cache.covered is not None, "the search started without coverage"
