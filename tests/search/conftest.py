@@ -1,5 +1,8 @@
 import pytest
 from oracle import Oracle
+from seeded import seed
+
+__all__ = ["seed"]
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,11 @@ History = tuple[int, ...]
 
 
 class Oracle:
-    """A row's name is the first token of its source. The cache is the whole history of each hypothesis: a wrong `select`
-    or `join` gives wrong distributions, not just a wrong order."""
+    """A row's name is the first token of its source.
+
+    The cache is the whole history of each hypothesis: a wrong `select` or `join` gives wrong distributions, not just a
+    wrong order.
+    """
 
     def __init__(
         self,
@@ -27,10 +30,8 @@ class Oracle:
         coarse: bool = False,
         holes: float = 0.0,
         dtype: torch.dtype = torch.float64,
-        device: str = "cpu",
     ) -> None:
         self.seed, self.vocabulary, self.coarse, self.holes, self.dtype = seed, vocabulary, coarse, holes, dtype
-        self.device = device  # "meta" is not a device to compute on, but "cuda" is
         self.rows_per_step: list[int] = []
         self.encoded: list[int] = []  # rows of each batch that was read
         self.log_probs = lru_cache(maxsize=None)(self._log_probs)
@@ -72,7 +73,7 @@ class Oracle:
             assert position == len(entry["history"]) < entry["capacity"]
             following.append({**entry, "history": (*entry["history"], token)})
             rows.append(self.log_probs(name, following[-1]["history"][1:]))
-        return torch.tensor(rows, dtype=self.dtype, device=self.device), _Carried(following, memory)
+        return torch.tensor(rows, dtype=self.dtype, device=tokens.device), _Carried(following, memory)
 
     def select(self, memory: Tensor, cache: Any, rows: Tensor) -> tuple[Tensor, Any]:
         return memory[rows], _Carried([cache[row] for row in rows.tolist()], memory[rows])

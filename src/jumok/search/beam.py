@@ -95,12 +95,14 @@ class Beam:
 
     # ------------------------------------------------------------ one step
 
+    def check_vocabulary(self, vocabulary: int) -> None:
+        """Refuse rows that name tokens which the model does not have; its first step tells."""
+        for row in self._new:
+            row.check_vocabulary(vocabulary)
+        self._new = []
+
     def step(self, scores: Scores, covered: Covered) -> tuple[Integers, list[Event]]:
         """Take the step. Returns, for each hypothesis that lives on, which one (N) it continues, and what happened."""
-        if self._new:
-            for row in self._new:
-                row.check_vocabulary(scores.vocabulary)
-            self._new = []
         try:
             limits = restrict(self, scores) if self.calm <= 0 else None
             best = scores.top(self.total_N, self.row_N, self.beam_R, self.even)

@@ -97,6 +97,7 @@ class Decoding:
             tokens = tokens.to(self._place, non_blocking=True)
             positions = positions.to(self._place, non_blocking=True)
         log_probs, self._cache = self._stepper.step(tokens, positions, self._memory, self._cache)
+        beam.check_vocabulary(log_probs.size(1))
         size = len(beam.row_N)
         parents, happened = beam.step(scores_of(log_probs, self._end, beam.banned), self._covered)
         for event in happened:

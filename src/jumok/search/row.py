@@ -27,7 +27,8 @@ class Row:
         singles = {phrase[0] for phrase in options.forbidden_phrases if len(phrase) == 1}
         self.banned = frozenset({*options.forbidden, *singles} - {end})
         self.always_special = bool(self.required or self.blocked or options.sample or not self.ends)
-        self.highest = max([0, *options.prefix, *self.banned, *(t for p in options.required for t in p)])
+        phrases = (options.prefix, options.forbidden, *options.required, *options.forbidden_phrases)
+        self.highest = max((token for phrase in phrases for token in phrase), default=0)
         self._check(end)
 
     def _check(self, end: int) -> None:

@@ -43,7 +43,6 @@ class Ranked(NamedTuple):
 class Scores(Protocol):
     """Log-probabilities (N, V) of one step. They are overwritten."""
 
-    vocabulary: int
     end: Floats  # (N,) log-probability of <eos>; from another device it comes with `top`
 
     def top(self, total_N: Floats, row_N: Integers, beam_R: Integers, even: int) -> Ranked:

@@ -1,0 +1,55 @@
+"""Several models as one: their probabilities averaged, through the same search."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simple_search import search
+
+from jumok.data.batch import Sequences
+from jumok.errors import BadInput
+from jumok.search import Decoding, Ensemble, SearchOptions
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9), st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=1, max_size=3))
+def test_the_probabilities_are_averaged_by_weight(oracle, seed, weights):
+    members = [oracle(seed + place, 9) for place in range(len(weights))]
+    shares = [weight / sum(weights) for weight in weights]
+    options = SearchOptions(beam=3, nbest=3, max_length=7, coverage_penalty=0.3)
+    decoding = Decoding(Ensemble(members, weights))
+    decoding.add(Sequences.pad([[0, 0], [1]]), options)
+    decoding.step()
+    decoding.add(Sequences.pad([[2, 2, 2]]), options)
+    while not decoding.done:
+        decoding.step()
+
+    for name, length in enumerate([2, 1, 3]):
+
+        def log_probs(history, name=name):
+            rows = zip(*(member.log_probs(name, history) for member in members), strict=True)
+            return [math.log(sum(s * math.exp(p) for s, p in zip(shares, row, strict=True))) for row in rows]
+
+        def attention(history, name=name, length=length):
+            rows = zip(*(member.attention(name, history, length) for member in members), strict=True)
+            return [sum(s * a for s, a in zip(shares, row, strict=True)) for row in rows]
+
+        expected = search(log_probs, options, 7, attention)
+        assert [h.tokens for h in decoding.results[name]] == [h.tokens for h in expected]
+        assert [h.score for h in decoding.results[name]] == pytest.approx([h.score for h in expected], abs=1e-6)
+
+
+def test_what_cannot_generate_together(oracle):
+    decoding = Decoding(Ensemble([oracle(0, 9), oracle(0, 11)]))
+    decoding.add(Sequences.pad([[0]]), SearchOptions(max_length=4))
+    with pytest.raises(BadInput, match="vocabularies of 9 and 11"):
+        decoding.step()
+    with pytest.raises(BadInput, match="no models"):
+        Ensemble([])
+    with pytest.raises(BadInput, match="1 weights for 2 models"):
+        Ensemble([oracle(0, 9), oracle(1, 9)], [1.0])
+    with pytest.raises(BadInput, match="above 0"):
+        Ensemble([oracle(0, 9), oracle(1, 9)], [1.0, 0.0])
