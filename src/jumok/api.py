@@ -15,20 +15,25 @@ from safetensors.torch import load_file
 from torch import nn
 
 from jumok import recipe as recipes
+from jumok.data.series import Column, Series, read_series
 from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
+from jumok.inspect.forecast_report import write_forecast_report
 from jumok.inspect.language_report import write_language_report
 from jumok.inspect.run_report import write_run_report
 from jumok.models.build import build
+from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
-from jumok.recipe import Recipe
+from jumok.recipe import ForecasterSection, Recipe
 from jumok.tasks.build import build_task
 from jumok.tasks.engine import Engine
+from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.generator import Generator
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
+from jumok.tasks.series_forecaster import SeriesForecaster, has_series, load_series, save_series
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
 from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
@@ -88,15 +93,33 @@ class TrainedLanguageModel(Generator):
     run: RunFolder
 
 
+class TrainedForecaster(SeriesForecaster):
+    """A run folder of a forecaster, loaded: it continues series, and scores itself beside naive forecasts."""
+
+    recipe: Recipe
+    run: RunFolder
+
+    def read(self, files: Sequence[str | Path], column: Column | None = None, time: Column | None = None) -> Series:
+        """A series from CSV files; the columns are the recipe's where none are named."""
+        section = self.recipe.data.series
+        assert section is not None
+        return read_series(files, section.column if column is None else column, section.time if time is None else time)
+
+
 def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> Any:
     """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package.
 
     What it gives follows from the run's task: a translation run gives a `TrainedTranslator`, a language
-    model a `TrainedLanguageModel`.
+    model a `TrainedLanguageModel`, a forecaster a `TrainedForecaster`.
     """
     run = RunFolder.open(packaged_run() if folder is None else Path(folder))
     recipe = run.recipe()
     return LOADERS[recipe.task](run, recipe, choose_device(device), say)
+
+
+def task_of(folder: str | Path) -> str:
+    """What a run has learned, before anything of it is loaded."""
+    return RunFolder.open(Path(folder)).recipe().task
 
 
 def load_translator(
@@ -129,6 +152,14 @@ def load_language_model(folder: str | Path, device: str = "auto", say: Say = war
     model = load(folder, device, say)
     if not isinstance(model, TrainedLanguageModel):
         raise BadInput(f"{folder} is not a language model but a run of task: {model.recipe.task}")
+    return model
+
+
+def load_forecaster(folder: str | Path, device: str = "auto", say: Say = warn) -> TrainedForecaster:
+    """As `load`, for who needs a forecaster."""
+    model = load(folder, device, say)
+    if not isinstance(model, TrainedForecaster):
+        raise BadInput(f"{folder} is not a forecaster but a run of task: {model.recipe.task}")
     return model
 
 
@@ -188,14 +219,30 @@ def _report_language(model: TrainedLanguageModel, recipe: Recipe, folder: RunFol
     write_language_report(model, recipe, folder, task.opening())
 
 
+def _load_forecaster(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedForecaster:
+    assert isinstance(recipe.model, ForecasterSection)
+    series, layout = load_series(run.path)
+    model = Forecaster(recipe.model, layout.horizon)
+    load_weights(run, model, device, say)
+    forecaster = TrainedForecaster(model, series, layout, device)
+    forecaster.recipe, forecaster.run = recipe, run
+    return forecaster
+
+
+def _report_forecast(model: TrainedForecaster, recipe: Recipe, folder: RunFolder, task: ForecastingTask) -> None:
+    write_forecast_report(model, recipe, folder)
+
+
 # By task: how a run is loaded, and how its report is written
 LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
     "translation": _load_translator,
     "language": _load_language_model,
+    "forecasting": _load_forecaster,
 }
 REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {
     "translation": _report_translation,
     "language": _report_language,
+    "forecasting": _report_forecast,
 }
 
 
@@ -246,6 +293,8 @@ def train(
             if saved is None and task.tokenizers:
                 with disk_errors_named("saving the tokenizers", path, "Free some space and start again."):
                     save_tokenizers(folder.tokenizer, dict(task.tokenizers))
+            if isinstance(task, ForecastingTask) and not has_series(path):
+                save_series(path, task.series, task.layout)
             _run(task, recipe, folder, fresh, device, resume, sinks, say, quiet)
             model = load(path, device.type, say)
             if report and not folder.report.exists():
@@ -295,7 +344,9 @@ def _run(
 def _with_absolute_paths(recipe: Recipe) -> Recipe:
     train = [corpus.resolved() for corpus in recipe.data.train]
     valid = [corpus.resolved() for corpus in recipe.data.valid]
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"train": train, "valid": valid})})
+    series = recipe.data.series.resolved() if recipe.data.series is not None else None
+    named = {"train": train, "valid": valid, "series": series}
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update=named)})
 
 
 def _recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:

@@ -18,6 +18,10 @@ def evaluate(
     stride: int | None = typer.Option(
         None, help="Transformer language models: tokens between windows. [default: half a window]"
     ),
+    csv: list[Path] | None = typer.Option(
+        None, "--csv", help="Forecasters: score the whole of this file. [default: the run's test part]"
+    ),
+    column: str | None = typer.Option(None, "--column", help="Its column, by name or number. [default: the recipe's]"),
     alignments: Path | None = typer.Option(
         None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."
     ),
@@ -29,14 +33,21 @@ def evaluate(
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), or measure the
-    perplexity of a text."""
+    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), measure the
+    perplexity of a text, or the errors of a forecaster."""
     from jumok import api
     from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
+    if csv or (run is not None and api.task_of(run) == "forecasting"):
+        if run is None or any(each is not None for each in (source, reference, text)):
+            raise BadInput("a forecaster is scored with --run and, where it should be another series, --csv alone")
+        forecaster = api.load_forecaster(run, device)
+        scores = forecaster.evaluate(forecaster.read(csv, column) if csv else None)
+        typer.echo(json.dumps(scores.to_json(), ensure_ascii=False, indent=1) if as_json else scores.summary())
+        return
     if text is not None:
         if run is None or source is not None or reference is not None:
             raise BadInput("--text needs --run with a language model, and neither --source nor --reference")

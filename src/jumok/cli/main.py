@@ -11,7 +11,20 @@ from pathlib import Path
 import typer
 from typer.main import get_command
 
-from jumok.cli import attend, average, data, demo, evaluate, generate, recipes, score, tokenizer, train, translate
+from jumok.cli import (
+    attend,
+    average,
+    data,
+    demo,
+    evaluate,
+    forecast,
+    generate,
+    recipes,
+    score,
+    tokenizer,
+    train,
+    translate,
+)
 from jumok.errors import BadInput, JumokError, ReaderGone
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
@@ -61,6 +74,7 @@ app.command("verify-resume")(train.verify_resume)
 app.command("average")(average.average)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
+app.command("forecast")(forecast.forecast)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("attend")(attend.attend)

@@ -22,12 +22,14 @@ _TARGET = typer.Option(None, help="Its translations, line by line.")
 _VALID_SOURCE = typer.Option(None, help="Validation text.")
 _VALID_TARGET = typer.Option(None, help="Its translations.")
 _TEXT = typer.Option(None, help="Language models: training text (several times for shards).")
+_CSV = typer.Option(None, help="Forecasts: a CSV file (several times for parts that follow each other in time).")
 _VALID_TEXT = typer.Option(None, help="Language models: validation text.")
 
 
 _NEXT = {  # by task: what a trained run is for
     "translation": "echo 'a sentence' | jumok translate --run {run}",
     "language": "jumok generate --run {run} --sample 'a beginning'",
+    "forecasting": "jumok forecast --run {run} --out forecast.png",
 }
 
 
@@ -45,14 +47,24 @@ def train(
     valid_target: list[str] | None = _VALID_TARGET,
     text: list[str] | None = _TEXT,
     valid_text: list[str] | None = _VALID_TEXT,
+    csv: list[str] | None = _CSV,
+    column: str | None = typer.Option(None, help="Forecasts: the column, by its name or its number from 0."),
+    horizon: int | None = typer.Option(None, help="Forecasts: how many values to forecast."),
+    window: int | None = typer.Option(None, help="Forecasts: how many values to look back at."),
+    season: int | None = typer.Option(None, help="Forecasts: the season in values; 0: find it; 1: there is none."),
 ) -> None:
     """Train a recipe on its own data, on yours, or go on with a run that stopped."""
     from jumok import api
 
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
-    chosen = _chosen(recipe, overrides or [], {**files, "train.text": text, "valid.text": valid_text})
-    task = api.train(chosen, run, resume=resume, minutes=minutes).recipe.task
-    following = _NEXT.get(task, "jumok --help").format(run=run)
+    files |= {"train.text": text, "valid.text": valid_text, "series.csv": csv}
+    series = {"column": column, "horizon": horizon, "window": window, "season": season}
+    named = [f"data.series.{key}={json.dumps(value)}" for key, value in series.items() if value is not None]
+    chosen = _chosen(recipe, [*named, *(overrides or [])], files)
+    model = api.train(chosen, run, resume=resume, minutes=minutes)
+    if isinstance(model, api.TrainedForecaster):
+        typer.echo(f"\n{model.evaluate().summary()}")
+    following = _NEXT[model.recipe.task].format(run=run)
     typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {following}")
 
 
@@ -63,8 +75,8 @@ def _chosen(recipe: str | None, overrides: list[str], files: dict[str, list[str]
     if recipe is not None and "=" in recipe:
         raise BadInput(f'"{recipe}" is a key, but no recipe is named before it. With --resume keys cannot change.')
     if recipe is None:
-        if any(files.values()):
-            raise BadInput("training files need a recipe to train: jumok train lstm-luong --source … --target …")
+        if any(files.values()) or overrides:
+            raise BadInput("data options need a recipe to train: jumok train lstm-luong --source … --target …")
         return None
     for one, other in (("source", "target"), ("target", "source")):
         for kind, option in (("train", "--"), ("valid", "--valid-")):

@@ -12,7 +12,7 @@ from jumok.inspect.html import embed, escape
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 10, 30  # margins around the plot
 MOST_POINTS = 400  # more than the plot has pixels to tell apart
-_NOT_A_SCORE = {"step", "loss", "perplexity", "best", "seconds", "tokens", "sentences", "learning_rate"}
+_NOT_A_SCORE = {"step", "loss", "mae", "perplexity", "best", "seconds", "tokens", "sentences", "learning_rate"}
 
 Point = tuple[float, float | None]  # (step, value); None where it was not a number
 

@@ -102,7 +102,10 @@ def document(title: str, body: str, styles: Sequence[str], scripts: Sequence[str
     style = "\n".join(asset(name) for name in styles)
     code = [asset(name) for name in scripts]
     allowed = " ".join(map(_hash, code)) or "'none'"
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {allowed}; img-src data:; base-uri 'none'; "
+        "form-action 'none'"
+    )
     inline = "\n".join(f"<script>{text}</script>" for text in code)
     return f"""<!DOCTYPE html>
 <html lang="en">

@@ -106,6 +106,8 @@ class SeriesSection(Section):
     def _one_kind_of_source(self) -> SeriesSection:
         if bool(self.csv) == (self.generated is not None):
             raise ValueError("give exactly one of: csv; generated")
+        if self.generated is not None and (self.column is not None or self.time is not None):
+            raise ValueError("column and time belong to csv: the embedded series has neither")
         if self.valid + self.test > 0.9:
             raise ValueError(f"valid {self.valid:g} and test {self.test:g} leave too little to train on")
         return self

@@ -9,6 +9,7 @@ import torch
 
 from jumok.errors import BadInput
 from jumok.recipe import (
+    ForecasterSection,
     Recipe,
     RecurrentLanguageSection,
     Section,
@@ -16,6 +17,7 @@ from jumok.recipe import (
     TransformerLanguageSection,
     TransformerSection,
 )
+from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.language import LanguageTask, text_tokenizer
 from jumok.tasks.objective import Task
 from jumok.tasks.translation import TranslationTask
@@ -26,6 +28,7 @@ Say = Callable[[str], None]
 KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn each task
     "translation": (Seq2SeqSection, TransformerSection),
     "language": (RecurrentLanguageSection, TransformerLanguageSection),
+    "forecasting": (ForecasterSection,),
 }
 
 
@@ -34,6 +37,8 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
     if not isinstance(recipe.model, KINDS[recipe.task]):
         kinds = " or ".join(section.model_fields["kind"].default for section in KINDS[recipe.task])
         raise BadInput(f"model.kind: {recipe.model.kind} cannot learn task: {recipe.task}; use {kinds}")
+    if recipe.task == "forecasting":
+        return ForecastingTask(recipe, device, say)
     if recipe.task == "language":
         tokenizer = Tokenizer.load(saved / "text") if saved is not None else text_tokenizer(recipe, say)
         return LanguageTask(recipe, tokenizer, device, say)
