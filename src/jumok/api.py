@@ -23,6 +23,7 @@ from jumok.inspect.forced import forced_attention
 from jumok.inspect.forecast_report import write_forecast_report
 from jumok.inspect.language_report import write_language_report
 from jumok.inspect.run_report import write_run_report
+from jumok.inspect.view import View
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
@@ -66,14 +67,29 @@ class TrainedTranslator(Translator):
         chosen.engine = Engine(chosen.models, self.device, precision, fast=True)
         return chosen
 
-    def attend(self, sentence: str, target: str | None = None, words: bool = True) -> Attention:
-        """What the model looked at while writing its own translation, or the given one."""
+    def attend(
+        self,
+        sentence: str,
+        target: str | None = None,
+        words: bool = True,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        kind: str = "cross",
+    ) -> Attention:
+        """What the model looked at while writing its own translation, or the given one.
+
+        Of a Transformer, a layer and a head (counted from 0) may be chosen, and `kind` "self" (the source at itself) or
+        "causal" (the translation at its own past). Without them: the second to last layer, the mean over its heads.
+        """
+        view = View(layer, head, kind)
+        view.tap(self.model)  # what does not exist is refused before any work
         if target is None:
             best = self.nbest([sentence])[0][0]
             ids, score = best.ids, best.log_probability
         else:
             ids, score = tuple(self.target.encode([target])[0]), None
-        return self.attentions([sentence], [ids], words=words, scores=[score])[0]
+        return self.attentions([sentence], [ids], words=words, scores=[score], view=view)[0]
 
     def attentions(
         self,
@@ -81,9 +97,10 @@ class TrainedTranslator(Translator):
         targets: Sequence[Sequence[int]],
         words: bool = True,
         scores: Sequence[float | None] | None = None,
+        view: View | None = None,
     ) -> list[Attention]:
         """Attention for given translations (token ids), by words or by tokens."""
-        return forced_attention(self, sentences, targets, words, scores)
+        return forced_attention(self, sentences, targets, words, scores, view)
 
 
 class TrainedLanguageModel(Generator):

@@ -13,6 +13,16 @@ def attend(
     out: Path | None = typer.Option(None, "--out", help="Write a picture: .png, .svg, .html or .json."),
     target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
     tokens: bool = typer.Option(False, "--tokens", help="By tokens instead of words."),
+    layer: int | None = typer.Option(
+        None, "--layer", help="Of a Transformer, counted from 0. [default: the second to last, which follows the words]"
+    ),
+    head: int | None = typer.Option(None, "--head", help="One of its heads, counted from 0. [default: their mean]"),
+    kind: str = typer.Option(
+        "cross",
+        "--kind",
+        help="Who looks at whom: cross (the translation at the source), self (the source at itself), causal (the "
+        "translation at its own past).",
+    ),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
@@ -24,9 +34,14 @@ def attend(
 
     if out is not None:
         check_picture_path(out)
-    picture = api.load_translator(run, device).tagged(tag).attend(sentence, target, words=not tokens)
+    picture = (
+        api.load_translator(run, device)
+        .tagged(tag)
+        .attend(sentence, target, words=not tokens, layer=layer, head=head, kind=kind)
+    )
     if out is None:
         show(picture)
     else:
         write_picture(picture, out, dark=dark)
-        typer.echo(f"{' '.join(picture.target[:-1])}\nwritten: {out}")
+        translation = "" if kind == "self" else " ".join(picture.target[:-1]) + "\n"
+        typer.echo(f"{translation}written: {out}")

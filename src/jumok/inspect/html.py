@@ -36,15 +36,26 @@ def write_page(
         replace_file(path, page(attentions, title, languages))
 
 
+SIDES = {"cross": (0, 1), "self": (0, 0), "causal": (1, 1)}  # of keys and queries: 0 is the source, 1 the output
+INTRODUCTIONS = {
+    "cross": "Each row is a word that the model wrote, the query; its colours say how much the model looked at each "
+    "word of the source, the keys, while writing it.",
+    "self": "Each row is a word of the source, the query; its colours say how much it looked at each word of the "
+    "source, itself included: the keys.",
+    "causal": "Each row is a word that the model wrote, the query; its colours say how much the model looked at each "
+    "word it had written before, the keys, while writing it.",
+}
+
+
 def attention_block(attentions: Sequence[Attention], languages: Languages = ("", "")) -> str:
     """The part of a page that shows attention. The page needs attention.css and attention.js, and one block at most."""
     if not attentions:
         return '<p class="quiet">There is no attention to show.</p>'
     sentences = [_rounded(attention) for attention in attentions]
+    kinds = sorted({attention.kind if attention.kind in SIDES else "cross" for attention in attentions})
     legend = '<div class="legend"><span>0</span><i></i><span>1</span><span>attention weight</span></div>'
     intro = (
-        "<p>Each row is a word that the model wrote, the query; its colours say how much the model looked at each word "
-        "of the source, the keys, while writing it. A row adds up to 1. "
+        f"<p>{' '.join(INTRODUCTIONS[kind] for kind in kinds)} A row adds up to 1. "
         '<span class="quiet">Keys: <kbd>Tab</kbd> to a sentence, arrows to move, <kbd>Enter</kbd> to pin, '
         "<kbd>Esc</kbd> to let go.</span></p>"
     )
@@ -58,15 +69,17 @@ def _section(index: int, attention: Attention) -> str:
     number = f"Sentence {index + 1}"
     known = attention.score is not None and math.isfinite(attention.score)
     score = f"<span>log-probability {attention.score:.2f}</span>".replace(" -", " −") if known else ""
+    name = f"<span>{escape(attention.name)}</span>" if attention.name else ""
     return (
         f'<section class="attention" data-index="{index}" aria-label="{number}">'
-        f"<header><h3>{number}</h3>{score}</header></section>"
+        f"<header><h3>{number}</h3>{score}{name}</header></section>"
     )
 
 
 def _rounded(attention: Attention) -> dict[str, Any]:
     """What the script needs: text that can be shown, and no more digits than can be seen."""
     return {
+        "sides": SIDES.get(attention.kind, SIDES["cross"]),
         "source": [readable(token) for token in attention.source],
         "target": [readable(token) for token in attention.target],
         "weights": [[round(float(x), 6) if math.isfinite(x) else None for x in row] for row in attention.weights],

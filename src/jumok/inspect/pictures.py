@@ -32,4 +32,4 @@ def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
         elif kind == ".json":
             replace_file(path, attention.to_json())
         else:
-            write_figure(path, attention, dark=dark)
+            write_figure(path, attention, title=attention.name, dark=dark)

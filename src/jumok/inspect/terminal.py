@@ -60,6 +60,8 @@ def draw(attention: Attention, *, width: int = 80, colour: bool = False, encodin
         lines.append("")
     if len(attention.target) > MOST_ROWS:
         lines.append(f"{mark} {len(attention.target) - MOST_ROWS} more rows; write .html or .json to see all of them")
+    if attention.name:
+        lines.append(attention.name)
     legend = _legend(colour, rich)
     lines += ["   ".join(legend)] if sum(map(_seen_width, legend)) + 6 <= width else legend
     return "".join(line.rstrip() + "\n" for line in lines)

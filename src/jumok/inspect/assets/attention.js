@@ -31,10 +31,12 @@
     return [row, chips];
   };
 
-  const draw = (place, sentence, languages) => {
-    const { source, target, weights } = sentence;
-    const [sourceLine, sourceChips] = line("source", "source", source, languages[0]);
-    const [targetLine, targetChips] = line("target", "output", target, languages[1]);
+  const draw = (place, sentence, spoken) => {
+    const { source, target, weights, sides } = sentence; // of keys and queries: 0 is the source, 1 the output
+    const languages = sides.map((side) => spoken[side]);
+    const titles = sides.map((side) => ["source", "output"][side]);
+    const [sourceLine, sourceChips] = line("source", titles[0], source, languages[0]);
+    const [targetLine, targetChips] = line("target", titles[1], target, languages[1]);
     const readout = make("p", "readout");
     readout.setAttribute("aria-live", "polite");
     const table = make("table");
