@@ -10,10 +10,35 @@ from jumok.api import TrainedTranslator
 from jumok.data.pharaoh import read_pharaoh
 from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
-from jumok.inspect.alignment import AlignmentScore, alignment_error_rate, check_range
-from jumok.inspect.forced import word_links
+from jumok.inspect.alignment import AlignmentScore, check_range
+from jumok.inspect.heads import score_views
+from jumok.inspect.view import View, every_view
 from jumok.recipe import Corpus
 from jumok.tasks.metrics import Score, corpus_scores
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """How good the word alignments of one view of a model's attention are, and of the best one it has."""
+
+    score: AlignmentScore
+    name: str  # of the view; empty where the model has only one
+    best: View
+    best_name: str
+    best_score: AlignmentScore
+
+    def to_json(self) -> dict[str, Any]:
+        best = {"layer": self.best.layer, "head": self.best.head, "view": self.best_name, **self.best_score.to_json()}
+        return {"view": self.name, "best": best}
+
+    def lines(self) -> list[str]:
+        options = f"--alignment-layer {self.best.layer}"
+        if self.best.head is not None:
+            options += f" --alignment-head {self.best.head}"
+        return [
+            f"    of {self.name}",
+            f"    best on these very alignments: {self.best_name}, AER {self.best_score.error_rate:.4f} ({options})",
+        ]
 
 
 @dataclass(frozen=True)
@@ -24,6 +49,7 @@ class Evaluation:
     alignment: AlignmentScore | None = None
     tutorial: list[Score] = field(default_factory=list)
     cut: int = 0  # sentences over the model's limit, translated only as far as it
+    aligned: Aligned | None = None  # where the links were read from, and where they would have been better
 
     def to_json(self) -> dict[str, Any]:
         result: dict[str, Any] = {
@@ -35,6 +61,8 @@ class Evaluation:
             result["tutorial"] = [score.to_json() for score in self.tutorial]
         if self.alignment is not None:
             result["alignment"] = self.alignment.to_json()
+        if self.aligned is not None:
+            result["alignment"] |= self.aligned.to_json()
         return result
 
     def summary(self) -> str:
@@ -43,6 +71,8 @@ class Evaluation:
         lines += [f"{score} (lower-cased, tokenised)" for score in self.tutorial]
         if self.alignment is not None:
             lines.append(str(self.alignment))
+        if self.aligned is not None:
+            lines += self.aligned.lines()
         return "\n".join(lines)
 
 
@@ -55,36 +85,48 @@ def evaluate(
     one_based: bool = False,
     beam: int | None = None,
     tutorial: bool = False,
+    layer: int | None = None,
+    head: int | None = None,
 ) -> Evaluation:
     """BLEU and chrF of the model's translations; with gold alignments, the error rate of its attention.
 
-    The attention is that of the reference translation (the one that the gold alignments speak of).
+    The attention is that of the reference translation (the one that the gold alignments speak of). Of a Transformer it
+    is one layer's, and one head's if asked for; which of them would have been best on these alignments is told too.
     """
     if gold is not None and not model.model.attends:
         raise BadInput("--alignments: this model has no attention to compare. Leave the option out to score it.")
     pairs = list(read_pairs(Corpus(source=[str(source)], target=[str(reference)])))
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     # first, because a gold file that does not fit should be refused before the long work of translating
-    alignment = None if gold is None else evaluate_alignments(model, sources, references, gold, one_based)
+    aligned = None if gold is None else evaluate_alignments(model, sources, references, gold, one_based, layer, head)
     outputs = model.translate(sources, beam=beam, too_long="truncate")
     return Evaluation(
         len(pairs),
         outputs,
         corpus_scores(outputs, references),
-        alignment,
+        None if aligned is None else aligned.score,
         corpus_scores(outputs, references, lowercase_tokenised=True)[:1] if tutorial else [],
         sum(len(row) > model.max_length for row in model.source.encode(sources)),
+        aligned if aligned is not None and aligned.name else None,
     )
 
 
 def evaluate_alignments(
-    model: TrainedTranslator, sources: list[str], references: list[str], gold: Path, one_based: bool = False
-) -> AlignmentScore:
+    model: TrainedTranslator,
+    sources: list[str],
+    references: list[str],
+    gold: Path,
+    one_based: bool = False,
+    layer: int | None = None,
+    head: int | None = None,
+) -> Aligned:
     """Each reference word linked to the source word it attends to most, against the gold links."""
     truth = read_pharaoh(gold, one_based)
     if len(truth) != len(sources):
         raise BadInput(f"{gold} has {len(truth)} lines, but there are {len(sources)} sentences: they must pair up")
     for number, ((sure, possible), source, reference) in enumerate(zip(truth, sources, references, strict=True), 1):
         check_range(sure | possible, len(source.split()), len(reference.split()), f"{gold}, line {number}")
-    predicted = word_links(model, sources, references)
-    return alignment_error_rate(predicted, [sure for sure, _ in truth], [possible for _, possible in truth])
+    views = [View(layer, head), *every_view(model.model)]
+    score, *others = score_views(model, sources, references, truth, views)
+    best = min(range(len(others)), key=lambda place: others[place].error_rate)
+    return Aligned(score, views[0].name(model.model), views[1 + best], views[1 + best].name(model.model), others[best])

@@ -25,6 +25,10 @@ def evaluate(
     alignments: Path | None = typer.Option(
         None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."
     ),
+    alignment_layer: int | None = typer.Option(
+        None, help="A Transformer's layer to read alignments from, counted from 0. [default: the second to last]"
+    ),
+    alignment_head: int | None = typer.Option(None, help="Its head, counted from 0. [default: the mean of all]"),
     one_based: bool = typer.Option(False, "--one-based", help="The gold alignments count words from 1."),
     beam: int | None = typer.Option(None, help="Hypotheses kept at each step. [default: the recipe's]"),
     tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),
@@ -54,10 +58,22 @@ def evaluate(
         found = api.load_language_model(run, device).perplexity(read_lines(text), stride)
         typer.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1) if as_json else found.summary())
         return
+    if alignments is None and (alignment_layer is not None or alignment_head is not None):
+        raise BadInput("--alignment-layer and --alignment-head say what --alignments are compared with: give that too")
     if source is None or reference is None:
         raise BadInput("give --source and --reference (a translator), or --text (a language model)")
     model = api.load_translator(run, device).tagged(tag)
-    result = evaluate_run(model, source, reference, alignments, one_based=one_based, beam=beam, tutorial=tutorial)
+    result = evaluate_run(
+        model,
+        source,
+        reference,
+        alignments,
+        one_based=one_based,
+        beam=beam,
+        tutorial=tutorial,
+        layer=alignment_layer,
+        head=alignment_head,
+    )
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")
     typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1) if as_json else result.summary())
