@@ -82,6 +82,18 @@ def test_stopped_anywhere_and_resumed_it_is_the_same_run(tmp_path: Path, stop: i
     assert without_clock(tmp_path / "whole") == without_clock(tmp_path / "stopped")
 
 
+def test_batches_prepared_ahead_are_the_same_batches(tmp_path: Path) -> None:
+    """As on a GPU; also through a plan that validates and saves in between."""
+    tasks = LineTask((3, 4)), LineTask((3, 4))
+    for ahead, task in enumerate(tasks):
+        loop = make(tmp_path / str(ahead), task, "training.updates=15", "training.validate_every=4")
+        loop.looks_ahead = bool(ahead)
+        loop.go()
+    assert torch.equal(tasks[0].objective.model.weight, tasks[1].objective.model.weight)
+    losses = [[event["loss"] for event in told(tmp_path / str(ahead), "train")] for ahead in (0, 1)]
+    assert losses[0] == losses[1]
+
+
 def test_a_poisoned_update_is_not_taken(tmp_path: Path) -> None:
     task = LineTask(poison=4)
     loop = make(tmp_path, task, "training.updates=10", "training.checkpoint_every=100")

@@ -49,6 +49,8 @@ class Loop:
         self.optimizer = build_optimizer(self.objective, self.training)
         self.average = RunningAverage(self.objective.model, self.training.ema) if self.training.ema else None
         self.state, self.events = state, events
+        self.looks_ahead = device.type == "cuda"  # the CPU is free while a GPU computes
+        self._prepared: list[Any] | None = None
 
     def restore(self, folder: Path) -> TrainState:
         """Everything as it was when this checkpoint was written, but for the state, which is given back."""
@@ -104,7 +106,7 @@ class Loop:
     def _update(self) -> dict[str, float]:
         """One update: θ ← AdamW(θ, clip(∇ Σ loss / count))."""
         state, training = self.state, self.training
-        batches = self.task.batches(state.update)
+        batches, self._prepared = self._prepared or self.task.batches(state.update), None
         count = sum(batch.tokens for batch in batches)
         sums: dict[str, torch.Tensor] = {}
         self.objective.train()
@@ -116,8 +118,10 @@ class Loop:
             for name, value in {"loss": loss.sum, **loss.parts}.items():
                 sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
         norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters(), training.clip or math.inf)
-        names = [*sums, "gradient_norm"]
-        values = dict(zip(names, torch.stack([*sums.values(), norm.float()]).tolist(), strict=True))
+        names, numbers = [*sums, "gradient_norm"], torch.stack([*sums.values(), norm.float()])
+        if self.looks_ahead:  # all is launched and being computed; only the next line waits for it
+            self._prepared = self.task.batches(state.update + 1)
+        values = dict(zip(names, numbers.tolist(), strict=True))
         if not all(math.isfinite(value) for value in values.values()):
             self._stop_at_nan(batches, values, count)
         rate = learning_rate(training, state.update, state.total, state.plateau_scale, self.recipe.model.width)
