@@ -215,4 +215,4 @@ class Search(Section):
     )
     max_ratio: float = Field(2.0, gt=0, description="Longest output: this times the source length …")
     max_extra: int = Field(20, ge=1, description="… plus this many tokens.")
-    batch: int = Field(32, ge=1, description="Sentences translated at once.")
+    batch: int | None = Field(None, ge=1, description="Sentences translated at once; null: 32, on a GPU 256.")

@@ -36,7 +36,7 @@ class Written:
 
 
 def chunk_size(model: TrainedTranslator, wishes: Wishes) -> int:
-    return (wishes.batch or model.search.batch) * CHUNK
+    return model.batch(wishes) * CHUNK
 
 
 def stream(

@@ -82,7 +82,7 @@ def settings(model: TrainedTranslator, source: Source, wishes: Wishes, columns: 
         **asdict(columns),
         **{name: None if file is None else Survey.of(file).sha256 for name, file in beside.items()},
         "tag": model.tag,
-        "batch": wishes.batch or model.search.batch,
+        "batch": model.batch(wishes),
         "chunk": chunk_size(model, wishes),
         "device": model.device.type,
         "precision": model.engine.precision,

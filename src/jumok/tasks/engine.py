@@ -6,16 +6,24 @@ All implementations write what the model itself would write (in float32 to the l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from functools import cached_property
 
 import torch
 
+from jumok.data.batch import source_batch
 from jumok.errors import BadInput
+from jumok.layers.packed import PRECISIONS, check_precision
 from jumok.models.encoder_decoder import EncoderDecoder
+from jumok.models.fast_cpu import FastTransformer
+from jumok.models.transformer import Transformer
 from jumok.search import Ensemble, Hypothesis, SearchOptions, Stepper, refill
+from jumok.search.on_device import device_search_fits, generate_on_device
 
-PRECISIONS = ("float32", "bfloat16", "int8")
+BATCH, GPU_BATCH = 32, 256  # sentences at once, where neither user nor recipe says
+
 Row = tuple[list[int], SearchOptions]  # a source (token ids) and what is asked of it
+Found = Iterator[tuple[int, list[Hypothesis]]]  # a row's place and its n-best
 
 
 class Engine:
@@ -28,23 +36,51 @@ class Engine:
             raise BadInput(f"--precision {precision}: give {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
         self.models, self.device, self.precision, self.fast = tuple(models), device, precision, fast
 
+    @property
+    def batch(self) -> int:
+        return GPU_BATCH if self.device.type == "cuda" else BATCH
+
     @cached_property
     def stepper(self) -> Stepper:
         each = [stepper_for(model, self.precision, self.device) if self.fast else model for model in self.models]
         return Ensemble(each) if len(each) > 1 else each[0]
 
-    def search(self, rows: Sequence[Row], size: int) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The n-best of every row with its place in `rows`, in any order; `size` rows are searched at a time."""
+    def search(self, rows: Sequence[Row], size: int) -> Found:
+        """The n-best of every row, in any order; `size` rows are searched at a time."""
         for model in self.models:
             model.eval()
         # the longest first: less padding, and what is left at the end is short
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place][0]))
-        for place, found in refill(self.stepper, (rows[place] for place in order), size, device=self.device):
-            yield order[place], found
+        ordered = [rows[place] for place in order]
+        on_device = self.fast and len(self.models) == 1 and self.precision != "int8"
+        if on_device and device_search_fits(self.models[0], [options for _, options in rows], self.device):
+            found = self._on_device(ordered, size)
+        else:
+            found = refill(self.stepper, ordered, size, device=self.device)
+        for place, hypotheses in found:
+            yield order[place], hypotheses
+
+    def _on_device(self, rows: Sequence[Row], size: int) -> Found:
+        """A plain search of a Transformer never leaves a GPU: batch after batch, each in shapes that are known."""
+        (model,) = self.models
+        assert isinstance(model, Transformer)
+        dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
+        for start in range(0, len(rows), size):
+            group = rows[start : start + size]
+            batch = source_batch([source for source, _ in group]).to(self.device)
+            yield from enumerate(
+                generate_on_device(model, batch, [options for _, options in group], dtype=dtype), start
+            )
 
 
 def stepper_for(model: EncoderDecoder, precision: str, device: torch.device) -> Stepper:
-    """The fastest implementation of a model there is for a place and a precision."""
-    if precision != "float32":
-        raise BadInput(f"--precision {precision}: this model computes in float32 on {device.type}")
-    return model
+    """The fastest Stepper there is for a model, a precision and a place."""
+    if isinstance(model, Transformer) and device.type == "cpu":
+        return FastTransformer(model, check_precision(precision))
+    if precision == "float32":
+        return model
+    if not isinstance(model, Transformer):
+        raise BadInput(f"--precision {precision}: recurrent models compute in float32. Leave the option out")
+    if precision == "int8":
+        raise BadInput(f"--precision int8 is for the CPU; on {device.type} use bfloat16")
+    return deepcopy(model).to(torch.bfloat16)

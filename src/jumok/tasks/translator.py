@@ -120,6 +120,10 @@ class Translator:
             results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
         return results
 
+    def batch(self, wishes: Wishes) -> int:
+        """How many sentences are translated at once."""
+        return wishes.batch or self.search.batch or self.engine.batch
+
     def _best(self, found: list[Translation], required: tuple[str, ...]) -> list[Translation]:
         """Best first. What is required counts most: as whole words before parts of longer ones."""
         if not required:
@@ -131,7 +135,8 @@ class Translator:
 
     def _allowed(self, jobs: list[Job], asked: Asked) -> list[list[Hypothesis]]:
         """Search; where a forbidden phrase comes out after all, in another cut, forbid that too and search again."""
-        found = self._search(jobs, asked.batch)
+        batch = self.batch(asked.wishes)
+        found = self._search(jobs, batch)
         unclear = list(range(len(jobs))) if asked.wishes.forbid else []
         for _ in range(TRIES):
             again = []
@@ -144,7 +149,7 @@ class Translator:
                     again.append(place)
             if not again:
                 return found
-            for place, hypotheses in zip(again, self._search([jobs[p] for p in again], asked.batch), strict=True):
+            for place, hypotheses in zip(again, self._search([jobs[p] for p in again], batch), strict=True):
                 found[place] = hypotheses
             unclear = again
         raise Failure(

@@ -93,10 +93,6 @@ class Asked:
         self.forbidden = (PAD, START, *phrases.tokenizer.tags.values())
         self.forbidden_phrases = tuple(form for text in wishes.forbid for form in phrases.forbidden(text))
 
-    @property
-    def batch(self) -> int:
-        return self.wishes.batch or self.search.batch
-
     def options(self, number: int, sentence: Sentence, source_length: int) -> list[SearchOptions]:
         """One search or several for a sentence: samples, or the ways of writing what is required."""
         wishes, search = self.wishes, self.search
