@@ -203,7 +203,7 @@ def _check_vocabularies(
     for name, parameter in model.state_dict().items():
         rows = len(weights[name]) if name in weights and weights[name].dim() else 0
         for side, size in sizes.items():
-            if rows != size == len(parameter) and weights[name].shape[1:] == parameter.shape[1:]:
+            if rows and rows != size == len(parameter) and weights[name].shape[1:] == parameter.shape[1:]:
                 raise BadInput(
                     f"{run.path}: the model has a vocabulary of {rows} tokens ({name}), but the tokenizer in "
                     f"{run.tokenizer / side} has {size}. They do not belong together: put the run's own tokenizer back"

@@ -120,3 +120,19 @@ def test_pointers_survive_nonsense(run: RunFolder) -> None:
     for nonsense in ("", "[]", '{"step": "x"}', "\x00"):
         (run.path / "last.json").write_text(nonsense)
         assert run.pointed("last") is None
+
+
+def test_an_average_of_tied_weights_comes_back_beside_the_models_own(run: RunFolder) -> None:
+    model = Tied()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    step(model, optimizer)
+    averaged = {name: torch.randn_like(p) for name, p in model.named_parameters()}
+    path = checkpoint.save(run, model, optimizer, TrainState(update=1), keep=2, best=True, averaged=averaged)
+    again, empty = Tied(), {name: torch.zeros_like(p) for name, p in model.named_parameters()}
+    checkpoint.load(path, again, torch.optim.AdamW(again.parameters()), empty)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+    assert all(torch.equal(empty[name], averaged[name]) for name in averaged)
+    assert again.out.weight is again.word.weight
+    used = Tied()
+    checkpoint.load(path, used)
+    assert torch.equal(used.out.weight, averaged["word.weight"])
