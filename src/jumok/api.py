@@ -86,20 +86,18 @@ class TrainedTranslator(Translator):
         view.tap(self.model)  # what does not exist is refused before any work
         if target is None:
             best = self.nbest([sentence])[0][0]
-            ids, score = best.ids, best.log_probability
-        else:
-            ids, score = tuple(self.target.encode([target])[0]), None
-        return self.attentions([sentence], [ids], words=words, scores=[score], view=view)[0]
+            return self.attentions([sentence], [best.ids], words, [best.log_probability], view)[0]
+        return self.attentions([sentence], [target], words, view=view)[0]
 
     def attentions(
         self,
         sentences: Sequence[str],
-        targets: Sequence[Sequence[int]],
+        targets: Sequence[str] | Sequence[Sequence[int]],
         words: bool = True,
         scores: Sequence[float | None] | None = None,
         view: View | None = None,
     ) -> list[Attention]:
-        """Attention for given translations (token ids), by words or by tokens."""
+        """Attention for given translations (texts or token ids), by words or by tokens."""
         return forced_attention(self, sentences, targets, words, scores, view)
 
 
@@ -239,7 +237,7 @@ def _report_language(model: TrainedLanguageModel, recipe: Recipe, folder: RunFol
 def _load_forecaster(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedForecaster:
     assert isinstance(recipe.model, ForecasterSection)
     series, layout = load_series(run.path)
-    model = Forecaster(recipe.model, layout.horizon)
+    model = Forecaster(recipe.model, layout.window, layout.horizon)
     load_weights(run, model, device, say)
     forecaster = TrainedForecaster(model, series, layout, device)
     forecaster.recipe, forecaster.run = recipe, run

@@ -12,7 +12,8 @@ from jumok.inspect.record import record
 from jumok.layers.attention import SCORERS, build_scorer
 from jumok.layers.tap import Tap
 from jumok.models.seq2seq import Seq2Seq
-from jumok.recipe import Seq2SeqSection
+from jumok.models.transformer import Transformer
+from jumok.recipe import Seq2SeqSection, TransformerSection
 
 KINDS: dict[str, dict[str, Any]] = {
     "luong": {"attention": "luong", "scorer": "general"},
@@ -23,6 +24,16 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def small_model(kind: str) -> Seq2Seq:
     return Seq2Seq(Seq2SeqSection(embedding=8, width=12, layers=1, **KINDS[kind]), 20, 20).eval()
+
+
+def small_transformer(**keys: Any) -> Transformer:
+    section = TransformerSection(
+        **{"width": 12, "heads": 3, "feed_forward": 16, "encoder_layers": 2, "decoder_layers": 2, **keys}
+    )
+    model = Transformer(section, 20, 20)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model.eval()
 
 
 def random_batch(seed: int) -> PairBatch:
@@ -162,3 +173,87 @@ def test_questions_that_have_no_answer() -> None:
         with pytest.raises(BadInput, match="only, second"):
             seen.weights()
         assert seen.weights("second").shape == (1, 2, 3)
+
+
+# ---------------------------------------------------------------- many layers, many heads
+
+NAMES = [
+    "encoder.0.self",
+    "encoder.1.self",
+    "decoder.0.causal",
+    "decoder.0.cross",
+    "decoder.1.causal",
+    "decoder.1.cross",
+]
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"position": "relative", "key_value_heads": 1},
+    {"position": "rotary", "norm": "post"},
+]
+
+
+@pytest.mark.parametrize("keys", OPTIONS, ids=str)
+def test_every_head_of_every_layer_is_seen_and_explains_the_output(keys: dict[str, Any]) -> None:
+    batch = random_batch(torch.seed() % 1000)
+    model, target = small_transformer(**keys), batch.target.ids[:, :-1]
+    plain = model(batch.source, target)
+    with record(model) as seen:
+        observed = model(batch.source, target)
+    assert torch.equal(plain, observed)
+    assert seen.max_difference < 1e-5
+    assert seen.names() == NAMES
+    read, written = batch.source.ids.size(1), target.size(1)
+    for name in NAMES:
+        weights = seen.weights(name)
+        shape = {"self": (read, read), "causal": (written, written), "cross": (written, read)}[name.split(".")[2]]
+        assert weights.shape == (3, 3, *shape)
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+        if "causal" in name:
+            assert not weights.triu(1).any()
+        else:
+            assert not weights.masked_select(~batch.source.mask[:, None, None].expand_as(weights)).any()
+    with pytest.raises(BadInput, match=r"name one of: encoder\.0\.self, "):
+        seen.weights()
+
+
+@pytest.mark.parametrize("keys", OPTIONS, ids=str)
+def test_steps_with_a_cache_see_what_the_whole_saw(keys: dict[str, Any]) -> None:
+    """Also where a text looks at its own past, of which there is more in each step."""
+    batch = random_batch(torch.seed() % 1000)
+    model, target = small_transformer(**keys), batch.target.ids[:, :-1]
+    with torch.inference_mode(), record(model) as seen:
+        model(batch.source, target)
+        forced = {name: seen.weights(name) for name in NAMES[2:]}
+        seen.begin()
+        memory = model.encode(batch.source)
+        cache = model.start(memory, 3, target.size(1))
+        for position in range(target.size(1)):
+            _, cache = model.step(target[:, position], torch.full((3,), position), memory, cache)
+    for name in NAMES[2:]:
+        torch.testing.assert_close(seen.weights(name), forced[name], atol=1e-5, rtol=1e-4)
+
+
+def test_only_the_chosen_layers_heads_and_kinds_are_kept() -> None:
+    model, batch = small_transformer(), random_batch(5)
+    with record(model) as everything:
+        model(batch.source, batch.target.ids)
+    with record(model, layers=[1], heads=[2, 0], kinds={"cross", "self"}) as seen:
+        model(batch.source, batch.target.ids)
+    assert seen.names() == ["encoder.1.self", "decoder.1.cross"]
+    for name in seen.names():
+        assert torch.equal(seen.weights(name), everything.weights(name)[:, [2, 0]])
+    with (
+        pytest.raises(BadInput, match=r"heads \[1, 3\]: encoder\.0\.self has 3, counted from 0"),
+        record(model, heads=[1, 3]),
+    ):
+        pass
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_dropout_in_training_shows_as_a_difference() -> None:
+    """The weights are those before dropout; what was dropped is stated, not hidden."""
+    model, batch = small_transformer(attention_dropout=0.5).train(), random_batch(6)
+    with record(model, kinds={"cross"}) as seen:
+        model(batch.source, batch.target.ids)
+    torch.testing.assert_close(seen.weights("decoder.0.cross").sum(-1), torch.ones(3, 3, batch.target.ids.size(1)))
+    assert seen.max_difference > 1e-2

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from jumok.data.batch import END, START, Sequences, source_batch
 from jumok.models.encoder_decoder import EncoderDecoder
-from jumok.search import SearchOptions, generate
+from jumok.search import SearchOptions, generate, refill
 
 Rows = Sequence[Sequence[int]]
 Tokens = tuple[int, ...]
@@ -65,12 +65,11 @@ class Trembling:
 
 
 def translate(
-    stepper: Any, rows: Rows, options: SearchOptions, size: int, order: Sequence[int] | None = None
+    stepper: Any, rows: Rows, options: SearchOptions, size: int, order: Sequence[int] | None = None, device: str = "cpu"
 ) -> list[Tokens]:
     """The best output of every row, searched in batches of `size` in the given order."""
     found: dict[int, Tokens] = {}
     order = range(len(rows)) if order is None else order
-    device = next(getattr(stepper, "model", stepper).parameters()).device
     for start in range(0, len(order), size):
         chosen = order[start : start + size]
         batch = source_batch([rows[index] for index in chosen]).to(device)
@@ -79,15 +78,28 @@ def translate(
     return [found[index] for index in range(len(rows))]
 
 
+def refilled(stepper: Any, rows: Rows, options: SearchOptions, size: int, device: str = "cpu") -> list[Tokens]:
+    """The same by continuous batching: a batch of `size` that takes in the next row as one leaves."""
+    found = dict(refill(stepper, ((row, options) for row in rows), size, device=device))
+    return [tuple(found[index][0].tokens) for index in range(len(rows))]
+
+
 def ways(
-    model: EncoderDecoder, rows: Rows, options: SearchOptions, size: int = 32
+    model: EncoderDecoder, rows: Rows, options: SearchOptions, size: int = 32, device: str = "cpu", fast: Any = None
 ) -> Iterator[tuple[str, list[Tokens]]]:
-    """Each way of translating the same rows; the first is the one that the others are compared with."""
+    """Each way of translating the same rows; the first is the one that the others are compared with.
+
+    `fast` is another implementation of the same model.
+    """
     shuffled = torch.randperm(len(rows)).tolist()
-    yield "one by one", translate(model, rows, options, 1)
-    yield "one batch", translate(model, rows, options, len(rows))
-    yield f"shuffled, batches of {size}", translate(model, rows, options, size, shuffled)
-    yield f"uncached, batches of {size}", translate(Uncached(model), rows, options, size)
+    yield "one by one", translate(model, rows, options, 1, device=device)
+    yield "one batch", translate(model, rows, options, len(rows), device=device)
+    yield f"shuffled, batches of {size}", translate(model, rows, options, size, shuffled, device)
+    yield f"refilled, batch of {size}", refilled(model, rows, options, size, device)
+    yield f"uncached, batches of {size}", translate(Uncached(model), rows, options, size, device=device)
+    if fast is not None:
+        yield "fast, one by one", translate(fast, rows, options, 1, device=device)
+        yield f"fast, refilled, batch of {size}", refilled(fast, rows, options, size, device)
 
 
 class Difference(NamedTuple):
@@ -128,5 +140,6 @@ def _gap(model: EncoderDecoder, source: Sequence[int], one: Tokens, other: Token
 
 
 def _flips(model: EncoderDecoder, source: Sequence[int], expected: Tokens, options: SearchOptions) -> bool:
-    draws = (translate(Trembling(model, TIE, seed), [source], options, 1)[0] for seed in range(50))
+    device = str(next(model.parameters()).device)
+    draws = (translate(Trembling(model, TIE, seed), [source], options, 1, device=device)[0] for seed in range(50))
     return any(draw != expected for draw in draws)

@@ -23,32 +23,33 @@ from jumok.text.tokenizer import Encoded
 
 START_MARK, END_MARK = "<sos>", "<eos>"
 BATCH = 64
+Targets = Sequence[str] | Sequence[Sequence[int]]  # translations as texts or as token ids
 
 
 def forced_attention(
     translator: Translator,
     sentences: Sequence[str],
-    targets: Sequence[Sequence[int]],
+    targets: Targets,
     words: bool = True,
     scores: Sequence[float | None] | None = None,
     view: View | None = None,
 ) -> list[Attention]:
-    """For each sentence and its translation (token ids): who looked at what, by words or by tokens."""
+    """For each sentence and its translation: who looked at what, by words or by tokens."""
     view = view or View()
-    name = view.name(translator.model)
+    name, tag = view.name(translator.model), translator.source.pieces(translator.before)
     pictures = []
-    for index, (source, ids, weights) in enumerate(_weights(translator, sentences, targets, [view])):
-        pieces, text = translator.target.pieces(ids), translator.target.decode([ids])[0]
-        written = [*translator.target.word_of_piece(ids), None]
-        tag = translator.source.pieces(translator.before)
+    written = [_written(translator, target) for target in targets]
+    shown = _weights(translator, sentences, [target.ids for target in written], [view])
+    for index, (target, (source, weights)) in enumerate(zip(written, shown, strict=True)):
         read = _Side(
             (*tag, *source.tokens, END_MARK), (*[None] * len(tag), *source.words, None), sentences[index].split()
         )
         if view.kind == "self":
             queries = keys = read
         else:  # each word is named where it is written: the query is the word before it
-            queries = _Side((*pieces, END_MARK), written, text.split())
-            keys = read if view.kind == "cross" else _Side((START_MARK, *pieces), (None, *written[:-1]), text.split())
+            queries = _Side((*target.tokens, END_MARK), (*target.words, None), target.texts)
+            past = _Side((START_MARK, *target.tokens), (None, *target.words), target.texts)
+            keys = read if view.kind == "cross" else past
         score = scores[index] if scores else None
         picture = Attention(tuple(keys.tokens), tuple(queries.tokens), weights[0], score, view.kind, name)
         if words:
@@ -63,47 +64,58 @@ class _Side(NamedTuple):
     texts: Sequence[str]  # of the words
 
 
+class _Written(NamedTuple):
+    ids: list[int]
+    tokens: list[str]
+    words: Sequence[int]
+    texts: list[str]
+
+
+def _written(translator: Translator, target: str | Sequence[int]) -> _Written:
+    """A translation as text, whose words keep their places even where the vocabulary does not know them; or its ids."""
+    if isinstance(target, str):
+        known = translator.target.encode_with_offsets(target)
+        return _Written(known.ids, known.tokens, known.words, target.split())
+    ids = [int(number) for number in target]
+    text = translator.target.decode([ids])[0]
+    return _Written(ids, translator.target.pieces(ids), translator.target.word_of_piece(ids), text.split())
+
+
 def word_links(
     translator: Translator,
     sentences: Sequence[str],
-    targets: Sequence[str] | Sequence[Sequence[int]],
+    targets: Targets,
     layer: int | None = None,
     head: int | None = None,
 ) -> list[set[Link]]:
     """Each target word linked to the source word it looked at most: (source word, target word), counted from 0.
 
-    `targets` are texts (whose words keep their numbers even where the vocabulary does not know them) or token ids.
     A layer and a head of a Transformer may be chosen; `View` says what is taken without them.
     """
     return [links for (links,) in links_of_views(translator, sentences, targets, [View(layer, head)])]
 
 
 def links_of_views(
-    translator: Translator,
-    sentences: Sequence[str],
-    targets: Sequence[str] | Sequence[Sequence[int]],
-    views: Sequence[View],
+    translator: Translator, sentences: Sequence[str], targets: Targets, views: Sequence[View]
 ) -> Iterator[list[set[Link]]]:
     """For each sentence the links that each view of the cross-attention gives; the model runs once for all of them."""
-    encoded: list[Encoded | None] = []
-    ids: list[list[int]] = []
-    for target in targets:
-        known = translator.target.encode_with_offsets(target) if isinstance(target, str) else None
-        encoded.append(known)
-        ids.append(known.ids if known else [int(number) for number in target])
-    for known, (source, row, weights) in zip(encoded, _weights(translator, sentences, ids, views), strict=True):
-        target_words = translator.target.word_of_piece(row) if known is None else known.words
-        first = len(translator.before)  # a tag is no word, nor is <eos>
-        by_words = merged(weights[:, : len(row), first : first + len(source.ids)], source.words, target_words)
-        source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target_words))
-        yield [{(source_numbers[s], target_numbers[t]) for s, t in argmax_links(one_view)} for one_view in by_words]
+    written = [_written(translator, target) for target in targets]
+    first = len(translator.before)  # a tag is no word, nor is <eos>
+    shown = _weights(translator, sentences, [target.ids for target in written], views)
+    for target, (source, weights) in zip(written, shown, strict=True):
+        pieces = weights[:, : len(target.ids), first : first + len(source.ids)]
+        source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target.words))
+        yield [
+            {(source_numbers[s], target_numbers[t]) for s, t in argmax_links(by_words)}
+            for by_words in merged(pieces, source.words, target.words)
+        ]
 
 
 @torch.inference_mode()
 def _weights(
-    translator: Translator, sentences: Sequence[str], targets: Sequence[Sequence[int]], views: Sequence[View]
-) -> Iterator[tuple[Encoded, list[int], Weights]]:
-    """The source as it was cut, the target's ids, and what each view shows: (views, queries, keys), by tokens."""
+    translator: Translator, sentences: Sequence[str], targets: Sequence[list[int]], views: Sequence[View]
+) -> Iterator[tuple[Encoded, Weights]]:
+    """The source as it was cut, and what each view shows: (views, queries, keys), by tokens."""
     model = translator.model.eval()
     taps = [view.tap(model) for view in views]
     kind = views[0].kind
@@ -112,7 +124,7 @@ def _weights(
     for start in range(0, len(sentences), BATCH):
         texts = sentences[start : start + BATCH]
         sources = [_cut(translator.source.encode_with_offsets(text.strip()), limit) for text in texts]
-        rows = [list(target) for target in targets[start : start + BATCH]]
+        rows = targets[start : start + BATCH]
         group = PairBatch.of([before + source.ids for source in sources], rows).to(translator.device)
         with record(model, layers={tap.layer for tap in taps}, kinds={kind}) as seen:
             model(group.source, group.target.ids[:, :-1])
@@ -126,7 +138,7 @@ def _weights(
         for index, (source, row) in enumerate(zip(sources, rows, strict=True)):
             read, written = len(before) + len(source.ids) + 1, len(row) + 1
             queries, keys = {"cross": (written, read), "self": (read, read), "causal": (written, written)}[kind]
-            yield source, row, weights_BVTS[index, :, :queries, :keys]
+            yield source, weights_BVTS[index, :, :queries, :keys]
 
 
 def _cut(source: Encoded, limit: int) -> Encoded:
