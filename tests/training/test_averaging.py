@@ -256,6 +256,12 @@ def test_a_run_from_the_newest_checkpoints(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_an_average_is_not_averaged_again(tmp_path: Path) -> None:
+    make(tmp_path / "run", Honest(), *KEYS, "training.keep=4", "training.average=2").go()
+    assert RunFolder(tmp_path / "run").pointed("last") == 21
+    assert average_run(RunFolder(tmp_path / "run"), 3, tmp_path / "out") == [18, 19, 20]
+
+
 def test_too_few_checkpoints_and_a_used_folder_are_refused(tmp_path: Path) -> None:
     make(tmp_path / "run", Honest(), *KEYS).go()
     run = RunFolder(tmp_path / "run")

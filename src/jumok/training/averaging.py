@@ -70,7 +70,7 @@ def mean_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
 
 def average_run(run: RunFolder, last: int, out: Path) -> list[int]:
     """A new run folder whose weights are the mean of the `last` newest checkpoints of a run; gives their updates."""
-    found = checkpoint.intact(run)
+    found = {step: path for step, path in checkpoint.intact(run).items() if not _state(path).averaged}
     if len(found) < last:
         have = f"{len(found)} intact checkpoint{'s' * (len(found) != 1)}"
         raise BadInput(
@@ -82,10 +82,13 @@ def average_run(run: RunFolder, last: int, out: Path) -> list[int]:
     if out.is_dir() and any(out.iterdir()):
         raise BadInput(f"{out} is not empty: choose another --out")
     steps = sorted(found)[-last:]
-    state = TrainState.from_json(json.loads((found[steps[-1]] / checkpoint.STATE).read_text(encoding="utf-8")))
-    told = ", ".join(map(str, steps))
     state = dataclasses.replace(
-        state, best=None, best_update=steps[-1], validated=[], stopped=f"it is the mean of updates {told} of {run.path}"
+        _state(found[steps[-1]]),
+        best=None,
+        best_update=steps[-1],
+        validated=[],
+        averaged=len(steps),
+        stopped=f"it is the mean of updates {', '.join(map(str, steps))} of {run.path}",
     )
     temporary = RunFolder(out.with_name(f".averaging-{out.name}-{os.getpid()}"))
     with disk_errors_named("writing the average", out, "Free some space, or choose another --out."):
@@ -105,3 +108,7 @@ def average_run(run: RunFolder, last: int, out: Path) -> list[int]:
         finally:
             remove_folder(temporary.path)
     return steps
+
+
+def _state(folder: Path) -> TrainState:
+    return TrainState.from_json(json.loads((folder / checkpoint.STATE).read_text(encoding="utf-8")))

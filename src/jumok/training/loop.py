@@ -226,7 +226,7 @@ class Loop:
         values = self._validation()
         state.update += 1
         state.stopped = f"{reason}; the last {len(folders)} validated checkpoints are averaged"
-        state.validated = []
+        state.validated, state.averaged = [], len(folders)
         value = self._value(values)
         is_best = state.best is None or value >= state.best
         if is_best:

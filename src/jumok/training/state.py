@@ -17,6 +17,7 @@ class TrainState:
     best: float | None = None  # best validation value, larger is better
     best_update: int | None = None
     validated: list[int] = field(default_factory=list)  # the last validations, when their weights will be averaged
+    averaged: int = 0  # how many checkpoints these weights are the mean of, when they are
     stale: int = 0  # validations since the best
     plateau_stale: int = 0  # validations since the last progress or cut
     plateau_scale: float = 1.0  # what the plateau schedule has multiplied the learning rate by
