@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.errors import BadInput
-from jumok.inspect.attention import Attention, visible
+from jumok.inspect.attention import Attention, merged, visible
 
 TOKENS = st.lists(st.text(max_size=8), min_size=1, max_size=6)
 
@@ -21,9 +22,10 @@ def random_attention(source: list[str], target: list[str], seed: int) -> Attenti
 
 @given(TOKENS, TOKENS, st.integers(0, 2**32 - 1))
 def test_json_brings_back_every_bit(source: list[str], target: list[str], seed: int) -> None:
-    before = random_attention(source, target, seed)
+    before = replace(random_attention(source, target, seed), kind="causal", name="decoder.1.causal, head 3")
     after = Attention.from_json(before.to_json())
     assert (after.source, after.target, after.score) == (before.source, before.target, before.score)
+    assert (after.kind, after.name) == (before.kind, before.name)
     assert after.weights.dtype == np.float32
     np.testing.assert_array_equal(after.weights, before.weights)
 
@@ -51,6 +53,8 @@ def test_json_without_words_and_with_numbers_that_are_none() -> None:
         '{"source": ["a"], "target": ["b"], "weights": 3}',
         '{"source": ["a"], "target": ["b"], "weights": [["x"]]}',
         '{"source": ["a"], "target": ["b"], "weights": [[1]], "score": "high"}',
+        '{"source": ["a"], "target": ["b"], "weights": [[1]], "kind": 3}',
+        '{"source": ["a"], "target": ["b"], "weights": [[1]], "name": null}',
         '{"format": 99, "source": ["a"], "target": ["b"], "weights": [[1]]}',
     ],
 )
@@ -78,6 +82,30 @@ def test_rows_still_sum_to_one_after_merging(data: st.DataObject, seed: int) -> 
     words = pieces.merge(source_words, target_words)
     assert words.weights.shape == (target_words[-1] + 1, source_words[-1] + 1)
     np.testing.assert_allclose(words.weights.sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_several_pictures_are_merged_as_one_and_a_missing_number_stays_in_its_word() -> None:
+    random = np.random.default_rng(1)
+    weights = random.dirichlet(np.ones(5), (3, 4)).astype(np.float32)  # three heads
+    weights[0, 1, 2] = np.nan
+    source_words, target_words = [0, 0, 1, 2, 2], [0, 1, 1, None]
+    together = merged(weights, source_words, target_words)
+    assert together.shape == (3, 3, 3)
+    for head, words in zip(weights, together, strict=True):
+        one = Attention(("x",) * 5, ("y",) * 4, head).merge(source_words, target_words)
+        np.testing.assert_array_equal(one.weights, words)
+        expected = [
+            [head[rows][:, columns].sum(axis=1).mean() for columns in ([0, 1], [2], [3, 4])]
+            for rows in ([0], [1, 2], [3])
+        ]
+        np.testing.assert_allclose(words, expected, rtol=1e-6)
+    assert np.isnan(together).sum() == 1
+    assert merged(weights[:, :0], source_words, []).shape == (3, 0, 3)
+
+
+def test_an_older_file_without_a_kind_is_read() -> None:
+    old = Attention.from_json('{"format": 1, "source": ["a"], "target": ["b"], "weights": [[1]], "score": null}')
+    assert (old.kind, old.name) == ("cross", "")
 
 
 def test_two_end_marks_are_not_one_word() -> None:

@@ -4,6 +4,7 @@ import html.parser
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,24 @@ def test_hovering_shows_the_number(make_attention: Make, tmp_path: Path, visit: 
             assert said == f"{attention.target[t]} looks at {attention.source[s]} {attention.weights[t, s]:.3f}"
     view.locator("h1").hover()
     assert "Point at a cell" in view.locator(".readout").nth(1).inner_text()
+
+
+@pytest.mark.browser
+def test_each_picture_says_which_attention_it_is_and_whose(make_attention: Make, tmp_path: Path, visit: Visit) -> None:
+    whose = {"cross": ["source", "output"], "self": ["source", "source"], "causal": ["output", "output"]}
+    pictures = [replace(make_attention(), kind=kind, name=f"<b>{kind}</b>, head 3") for kind in whose]
+    write_page(tmp_path / "x.html", pictures, languages=("en", "fr"))
+    view = visit(tmp_path / "x.html")
+    for number, kind in enumerate(whose):
+        section = view.locator("section.attention").nth(number)
+        assert section.locator("header").inner_text().endswith(f"<b>{kind}</b>, head 3")
+        assert section.locator(".line > b").all_inner_texts() == whose[kind]
+        spoken = [section.locator(f".line.{line} .chip").first.get_attribute("lang") for line in ("source", "target")]
+        assert spoken == ["en" if side == "source" else "fr" for side in whose[kind]]
+    introduction = view.locator("main > p").first.inner_text()
+    assert all(words in introduction for words in ("of the source, the keys", "itself included", "had written before"))
+    write_page(tmp_path / "y.html", pictures[:1])
+    assert "itself included" not in visit(tmp_path / "y.html").locator("main > p").first.inner_text()
 
 
 @pytest.mark.browser

@@ -5,6 +5,7 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,12 @@ def column_at(line: str, cell: int) -> str:
             return character
         used += cell_len(character)
     return " "
+
+
+def test_a_name_is_told_where_there_is_one(make_attention: Make) -> None:
+    picture = make_attention()
+    named = replace(picture, name="decoder.1.cross, head 3")
+    assert draw(named) == draw(picture).replace("query ↓", "decoder.1.cross, head 3\nquery ↓")
 
 
 def test_the_strongest_cell_is_under_its_word_whatever_the_script() -> None:
