@@ -14,9 +14,9 @@ def attend(
     target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
     tokens: bool = typer.Option(False, "--tokens", help="By tokens instead of words."),
     layer: int | None = typer.Option(
-        None, "--layer", help="Of a Transformer, counted from 0. [default: the second to last, which follows the words]"
+        None, "--layer", help="Of a Transformer, counted from 0. (default: the second to last, which follows the words)"
     ),
-    head: int | None = typer.Option(None, "--head", help="One of its heads, counted from 0. [default: their mean]"),
+    head: int | None = typer.Option(None, "--head", help="One of its heads, counted from 0. (default: their mean)"),
     kind: str = typer.Option(
         "cross",
         "--kind",

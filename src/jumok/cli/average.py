@@ -10,7 +10,7 @@ import typer
 def average(
     run: Path = typer.Option(..., "--run", help="A run folder with several checkpoints (see training.keep)."),
     last: int = typer.Option(5, min=2, help="How many of the newest checkpoints to average."),
-    out: Path | None = typer.Option(None, "--out", help="Folder for the averaged run. [default: RUN-average-N]"),
+    out: Path | None = typer.Option(None, "--out", help="Folder for the averaged run. (default: RUN-average-N)"),
 ) -> None:
     """Average the weights of a run's newest checkpoints into a run folder of its own."""
     from jumok.training.averaging import average_run

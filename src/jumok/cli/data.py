@@ -95,7 +95,7 @@ def list_datasets(as_json: Annotated[bool, typer.Option("--json", help="Print as
 @app.command()
 def get(
     name: Annotated[str, typer.Argument(help="A name from `jumok data list`; either direction of the languages.")],
-    to: Annotated[Path | None, typer.Option(help="Folder to put the files in.  [default: data/<set>]")] = None,
+    to: Annotated[Path | None, typer.Option(help="Folder to put the files in. (default: data/<set>)")] = None,
 ) -> None:
     """Fetch a public corpus, verified by SHA-256; what is there already is used again."""
     from jumok.data import catalogue

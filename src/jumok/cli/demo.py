@@ -10,7 +10,7 @@ import typer
 def demo(
     language: str = typer.Argument("fr", help="Translate English into fr or ko."),
     run: Path | None = typer.Option(
-        None, "--run", help="Where the run goes (an older demo there is replaced). [default: runs/demo, runs/demo-ko]"
+        None, "--run", help="Where the run goes (an older demo there is replaced). (default: runs/demo, runs/demo-ko)"
     ),
     minutes: float = typer.Option(2.0, help="Training time."),
 ) -> None:

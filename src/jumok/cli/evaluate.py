@@ -16,21 +16,21 @@ def evaluate(
     reference: Path | None = typer.Option(None, "--reference", help="Their true translations."),
     text: Path | None = typer.Option(None, "--text", help="Language models: the text to measure."),
     stride: int | None = typer.Option(
-        None, help="Transformer language models: tokens between windows. [default: half a window]"
+        None, help="Transformer language models: tokens between windows. (default: half a window)"
     ),
     csv: list[Path] | None = typer.Option(
-        None, "--csv", help="Forecasters: score the whole of this file. [default: the run's test part]"
+        None, "--csv", help="Forecasters: score the whole of this file. (default: the run's test part)"
     ),
-    column: str | None = typer.Option(None, "--column", help="Its column, by name or number. [default: the recipe's]"),
+    column: str | None = typer.Option(None, "--column", help="Its column, by name or number. (default: the recipe's)"),
     alignments: Path | None = typer.Option(
         None, "--alignments", help="Gold alignments (Pharaoh): prints the error rate."
     ),
     alignment_layer: int | None = typer.Option(
-        None, help="A Transformer's layer to read alignments from, counted from 0. [default: the second to last]"
+        None, help="A Transformer's layer to read alignments from, counted from 0. (default: the second to last)"
     ),
-    alignment_head: int | None = typer.Option(None, help="Its head, counted from 0. [default: the mean of all]"),
+    alignment_head: int | None = typer.Option(None, help="Its head, counted from 0. (default: the mean of all)"),
     one_based: bool = typer.Option(False, "--one-based", help="The gold alignments count words from 1."),
-    beam: int | None = typer.Option(None, help="Hypotheses kept at each step. [default: the recipe's]"),
+    beam: int | None = typer.Option(None, help="Hypotheses kept at each step. (default: the recipe's)"),
     tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),
     output: Path | None = typer.Option(None, "--output", help="Write the translations here."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),

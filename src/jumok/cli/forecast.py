@@ -12,9 +12,9 @@ from jumok.errors import BadInput
 def forecast(
     run: Path = typer.Option(..., "--run", help="A run folder of a forecaster."),
     csv: list[Path] | None = typer.Option(None, "--csv", help="Continue this file instead of the series learned from."),
-    column: str | None = typer.Option(None, "--column", help="Its column, by name or number. [default: the recipe's]"),
-    time: str | None = typer.Option(None, "--time", help="Its column with the times. [default: the recipe's]"),
-    horizon: int | None = typer.Option(None, "--horizon", help="How many values to forecast. [default: the recipe's]"),
+    column: str | None = typer.Option(None, "--column", help="Its column, by name or number. (default: the recipe's)"),
+    time: str | None = typer.Option(None, "--time", help="Its column with the times. (default: the recipe's)"),
+    horizon: int | None = typer.Option(None, "--horizon", help="How many values to forecast. (default: the recipe's)"),
     out: Path | None = typer.Option(None, "--out", help="Write a picture (.png, .svg) or the numbers (.csv, .json)."),
     history: int | None = typer.Option(None, "--history", min=2, help="How many known values the picture shows."),
     dark: bool = typer.Option(False, "--dark", help="A dark picture."),

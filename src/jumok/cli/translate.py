@@ -88,14 +88,17 @@ def translate(
         False, "--alignments", help="Add word alignments (source-target) after a tab.", rich_help_panel=FILES
     ),
     alignment_layer: int | None = typer.Option(
-        None, help="A Transformer's layer to read them from. (default: the last but one)", rich_help_panel=FILES
+        None,
+        help="A Transformer's layer to read them from, counted from 0. (default: the second to last)",
+        rich_help_panel=FILES,
     ),
     alignment_head: int | None = typer.Option(
-        None, help="Its head to read them from. (default: the mean of all)", rich_help_panel=FILES
+        None, help="Its head to read them from, counted from 0. (default: the mean of all)", rich_help_panel=FILES
     ),
 ) -> None:
     """Translate text, one sentence a line."""
     from jumok import api
+    from jumok.inspect.view import View
     from jumok.streaming import Columns, Source, translate_stream
     from jumok.tasks.wishes import Wishes
 
@@ -124,6 +127,8 @@ def translate(
     except BadInput as error:  # its messages begin with the name of what is wrong
         raise BadInput(f"--{error}") from None
     model = api.load_translator(run, device, precision=precision).tagged(tag)
+    if alignments:
+        View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
     source = Source(sentences or (), input, prefix_file, require_file)
     columns = Columns(scores, alignments, alignment_layer, alignment_head)
     translate_stream(model, source, wishes, columns, output, resume)
