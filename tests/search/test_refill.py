@@ -19,11 +19,17 @@ def sources(count: int) -> list[list[int]]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**9), st.integers(0, 30), st.integers(1, 9), st.integers(1, 3))
-def test_every_row_comes_once_with_its_own_result(oracle, seed, count, capacity, ahead):
+@given(
+    st.integers(0, 10**9),
+    st.integers(0, 30),
+    st.integers(1, 9),
+    st.integers(1, 3),
+    st.sampled_from([0.01, 0.25, 0.9, 1.0]),
+)
+def test_every_row_comes_once_with_its_own_result(oracle, seed, count, capacity, ahead, share):
     stepper = oracle(seed, 9)
     rows = [(row, SearchOptions(beam=1 + row[0] % 3, max_length=2 + row[0] % 7)) for row in sources(count)]
-    found = list(refill(stepper, rows, capacity, ahead, batch_of=Sequences.pad))
+    found = list(refill(stepper, rows, capacity, ahead, share, batch_of=Sequences.pad))
     assert sorted(place for place, _ in found) == list(range(count))
     for place, hypotheses in found:
         row, options = rows[place]
@@ -41,6 +47,17 @@ def test_the_batch_stays_full_and_new_rows_are_read_in_groups(oracle):
     assert min(stepper.encoded[1:-1]) >= 4
     tokens = sum(3 + row % 9 for row in range(200))
     assert sum(stepper.rows_per_step) == tokens
+
+
+def test_a_new_batch_when_all_are_done_needs_no_joining(oracle):
+    class Alone(oracle):
+        def join(self, parts):
+            raise AssertionError("nothing to join")
+
+    stepper = Alone(2, 20)
+    rows = [(row, SearchOptions(max_length=5)) for row in sources(30)]
+    assert len(list(refill(stepper, rows, capacity=8, share=1.0, batch_of=Sequences.pad))) == 30
+    assert stepper.encoded == [8, 8, 8, 6]
 
 
 def test_rows_are_pulled_only_when_there_is_room(oracle):
@@ -70,4 +87,6 @@ def test_looking_ahead_takes_the_longest_first(oracle):
 def test_a_batch_of_nothing(oracle):
     with pytest.raises(BadInput, match="capacity 0"):
         next(refill(oracle(0, 9), [], capacity=0))
+    with pytest.raises(BadInput, match=r"share 0\.0"):
+        next(refill(oracle(0, 9), [], share=0.0))
     assert list(refill(oracle(0, 9), [])) == []

@@ -1,7 +1,9 @@
 """Continuous batching: a batch that is kept full as sentences finish, over as many rows as there are.
 
 Rows are pulled from an iterable only when there is room for them, so that a file of any size streams. New ones are read
-in groups, not one by one: the batch is refilled when a quarter of it is free.
+in groups, not one by one: the batch is refilled when a share of it is free. A step over few rows costs a GPU as much as
+one over many, so a quarter is a good share there. A CPU is paid by the row, and rows that finish leave the batch
+anyhow: it is faster to begin anew when all are done (share 1) than to move those that are not into a new batch.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ def refill(
     rows: Iterable[tuple[Source, SearchOptions]],
     capacity: int = 32,
     ahead: int = 1,
+    share: float = 0.25,
     batch_of: Callable[[list[Source]], Any] = source_batch,
     end: int = END,
     start: int = START,
@@ -36,17 +39,20 @@ def refill(
     """Search every row; give (its place in `rows`, its n-best) as it finishes, in whatever order that is.
 
     `rows` are sources (token ids without `<eos>`; `batch_of` makes a batch of some) and what is asked of each. At most
-    `capacity` of them are searched at a time. With `ahead` above 1 that many times `capacity` rows are pulled at once
-    and searched the longest first: neighbours of like length need less padding, for answers that come later.
+    `capacity` of them are searched at a time; new ones come in when that `share` of the places is free. With `ahead`
+    above 1 that many times `capacity` rows are pulled at once and searched the longest first: neighbours of like length
+    need less padding, for answers that come later.
     """
     if capacity < 1 or ahead < 1:
         raise BadInput(f"capacity {capacity}, ahead {ahead}: give 1 or more")
+    if not 0 < share <= 1:
+        raise BadInput(f"share {share}: give a part of the batch, above 0 and at most 1 (all of it)")
     decoding = Decoding(stepper, end, start, device)
     waiting, numbered = deque[tuple[int, tuple[Source, SearchOptions]]](), enumerate(rows)
     places: dict[int, int] = {}  # which row of ours is which of theirs
     while True:
         free = capacity - len(places)
-        if decoding.done or 4 * free >= capacity:
+        if free >= share * capacity:
             while len(waiting) < free:
                 pulled = list(islice(numbered, ahead * capacity if ahead > 1 else free - len(waiting)))
                 if not pulled:
