@@ -224,7 +224,7 @@ def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFol
 def _load_language_model(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedLanguageModel:
     tokenizer = Tokenizer.load(run.tokenizer / "text")
     model = build_language_model(recipe.model, tokenizer.size)
-    load_weights(run, model, device, say)
+    load_weights(run, model, device, say, {"text": tokenizer.size})
     loaded = TrainedLanguageModel(model, tokenizer, recipe.data.window, device)
     loaded.recipe, loaded.run = recipe, run
     return loaded

@@ -61,7 +61,8 @@ class Perplexity:
         }
 
     def summary(self) -> str:
-        counts = f"{self.lines:,} lines, {self.words:,} words, {self.tokens:,} tokens, {self.characters:,} characters"
+        lines = f"{self.lines:,} line{'s' * (self.lines != 1)}"
+        counts = f"{lines}, {self.words:,} words, {self.tokens:,} tokens, {self.characters:,} characters"
         rows = [
             f"{counts} (each line's end counts as one)",
             f"perplexity per token  {self.per_token:10.2f}",
