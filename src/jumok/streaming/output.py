@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -39,22 +39,23 @@ def open_output(
     about: Callable[[], dict[str, Any]] | None = None,
     resume: bool = False,
     numbered: bool = False,
-    complete: Callable[[int], bool] = lambda lines: False,
+    complete: Callable[[int], bool] = lambda sentences: False,
 ) -> Iterator[Begun]:
     """Lines as UTF-8 with \\n, each sentence's flushed at once, to a file (never the one that is read) or to stdout.
 
     `about` describes what the file is made of, for one that shall be continuable; `numbered`: each line begins with its
-    sentence's number; `complete` tells a finished file by its lines.
+    sentence's number; `complete` tells a finished file by its sentences.
     """
-    if path is None or str(path) == STANDARD_INPUT:
+    to_stdout = path is None or str(path) == STANDARD_INPUT
+    if resume and (to_stdout or about is None):
+        raise BadInput("--resume needs an --input and an --output that are files: nothing else can be continued")
+    if path is None or to_stdout:
         yield Begun(0, _to_stdout)
         return
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise BadInput(f"--output {path} is the very file that --input reads: choose another")
     ordinary = path.is_file() or not path.exists()  # a pipe or a device is neither continued nor noted
     if about is None or not ordinary:
-        if resume:
-            raise BadInput("--resume needs an --input and an --output that are files: nothing else can be continued")
         with _opened(path, "wb") as file:
             yield Begun(0, _to(file, path))
         return
@@ -66,8 +67,9 @@ def open_output(
         if not keep:
             replace_file(note, json.dumps({"format": FORMAT, **about()}, ensure_ascii=False, indent=1) + "\n")
         yield Begun(done, _to(file, path))
-        os.fsync(file.fileno())
-        note.unlink(missing_ok=True)
+        with disk_errors_named("finishing the translation", path, "Free some space, then go on with --resume."):
+            os.fsync(file.fileno())
+            note.unlink(missing_ok=True)
 
 
 def note_of(path: Path) -> Path:
@@ -94,7 +96,7 @@ def _begin(
         return 0, 0
     lines, keep, number = _whole_lines(path)
     if not note.exists():
-        if complete(lines):
+        if complete(number if numbered else lines):
             raise Complete(path)
         raise BadInput(
             f"{path} cannot be continued: {note.name} is missing, which says what it was made of. Without --resume it "
@@ -156,11 +158,17 @@ def _same(note: Path, path: Path, about: dict[str, Any]) -> None:
         )
 
 
-def _opened(path: Path, mode: str) -> IO[bytes]:
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
     try:
-        return path.open(mode)
+        file = path.open(mode)
     except OSError as error:
         raise BadInput(f"--output {path}: {error.strerror}") from None
+    try:
+        yield file
+    finally:
+        with suppress(OSError):  # all was flushed, or its failure was told
+            file.close()
 
 
 def _to(file: IO[bytes], path: Path) -> Write:

@@ -40,9 +40,9 @@ def translate_stream(
             "settings": settings(model, source, wishes, columns),
         }
 
-    def complete(lines: int) -> bool:
+    def complete(sentences: int) -> bool:
         seen = survey()
-        return seen is not None and lines == seen.lines * wishes.nbest
+        return seen is not None and sentences == seen.lines
 
     opened = open_output(
         output,
