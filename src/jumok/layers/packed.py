@@ -141,13 +141,13 @@ class Int8:
 
 @lru_cache
 def has_onednn() -> bool:
-    return torch.backends.mkldnn.is_available() and _right(Float32, tolerance=1e-4)
+    return torch.backends.mkldnn.is_available() and _right(Float32, tolerance=1e-4)  # type: ignore[no-untyped-call]
 
 
 @lru_cache
 def has_bfloat16() -> bool:
-    fast = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return fast and _right(BFloat16, tolerance=0.3)
+    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and torch.ops.mkldnn._is_mkldnn_bf16_supported() and _right(BFloat16, tolerance=0.3)
 
 
 @lru_cache
