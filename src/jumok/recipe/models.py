@@ -152,6 +152,10 @@ class ForecasterSection(Section):
         description="level: forecast the way from the last value; scale: and in units of the window's own spread, for "
         "series whose swings grow with their level; none: neither.",
     )
+    highway: bool = Field(
+        True,
+        description="Add a linear map from the window to the forecast: it knows seasons and trends from the start.",
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> ForecasterSection:

@@ -49,7 +49,7 @@ class ForecastingTask:
         found = "" if recipe.data.series.season else " (found in the autocorrelation)"
         say(f'"{self.series.name}": {described(self.layout.season)}{found}, window {self.layout.window}')
         torch.manual_seed(recipe.seed)
-        self.objective = ForecastingObjective(Forecaster(recipe.model, self.layout.horizon))
+        self.objective = ForecastingObjective(Forecaster(recipe.model, self.layout.window, self.layout.horizon))
 
     @property
     def tokenizers(self) -> Mapping[str, Tokenizer]:
