@@ -107,7 +107,7 @@ def main() -> None:
             best[name.partition("-")[0]] = name
         list(pool.map(tested, best.values()))
     print(f"\n| model | parameters | minutes | tokens/s | valid | test | bits per character (test) |\n|{' --- |' * 7}")
-    for name, row in table.items():
+    for name, row in ((name, table[name]) for name in names if name in table):
         test = row.get("test")
         told = f"{test['perplexity_per_word']:.2f} | {test['bits_per_character']:.4f}" if test else "– | –"
         valid, speed = row["valid"]["perplexity_per_word"], row["target_tokens_per_second"]
