@@ -255,6 +255,20 @@ def test_what_cannot_be_done_is_said(oracle, options, message):
         generate(oracle(0, 9), sentences([0]), SearchOptions(**{"max_length": 6, "beam": 2, **options}))
 
 
+def test_a_bad_row_does_not_disturb_those_that_are_under_way(oracle):
+    stepper, options = oracle(0, 9), SearchOptions(beam=3, max_length=6)
+    decoding = Decoding(stepper)
+    decoding.add(sentences([0, 1]), options)
+    decoding.step()
+    with pytest.raises(BadInput, match="row 2: prefix token 99"):
+        decoding.add(sentences([2]), replace(options, prefix=(99,)))
+    [row] = decoding.add(sentences([3]), options)
+    while not decoding.done:
+        decoding.step()
+    assert row == 2
+    assert [decoding.results[row] for row in range(3)] == generate(stepper, sentences([0, 1, 3]), options)
+
+
 @pytest.mark.parametrize("options", [{}, {"prefix": (4, 5, 6, 7)}, {"sample": True}, {"max_length": 3}, {"beam": 3}])
 def test_nan_is_found_in_every_kind_of_step(oracle, options):
     class Broken(oracle):

@@ -49,13 +49,11 @@ class Beam:
         self.total_N = np.zeros(0)  # log-probability
         self.input_N = np.zeros(0, np.int64)  # the last token
         self.tokens_NL = np.zeros((0, 0), np.int32)
-        self._new: list[Row] = []  # not yet checked against the vocabulary
         self._rows_changed()
 
     def add(self, rows: list[Row]) -> None:
         count, before, hypotheses = len(rows), len(self.rows), len(self.row_N)
         self.rows += rows
-        self._new += rows
         self.length_R = np.concatenate([self.length_R, np.zeros(count, np.int64)])
         self.row_N = np.concatenate([self.row_N, np.arange(before, before + count)])
         self.total_N = np.concatenate([self.total_N, np.zeros(count)])
@@ -80,10 +78,15 @@ class Beam:
         common = frozenset.intersection(*(row.banned for row in rows)) if rows else frozenset()
         self.banned = tuple(sorted(common))
         self.unequal = any(len(row.banned) > len(common) for row in rows)
-        lengths = self.length_R.tolist()
-        self.calm = min((row.calm(length) for row, length in zip(rows, lengths, strict=True)), default=0)
-        self.calm = 0 if self.unequal else self.calm
+        self.calm = self._calm()
         self._shape_changed()
+
+    def _calm(self) -> int:
+        """For how many steps from here only the plain rules hold."""
+        if self.unequal:
+            return 0
+        lengths = self.length_R.tolist()
+        return min((row.calm(length) for row, length in zip(self.rows, lengths, strict=True)), default=0)
 
     def _shape_changed(self) -> None:
         """How many hypotheses each row has: the same number, or 0."""
@@ -95,16 +98,10 @@ class Beam:
 
     # ------------------------------------------------------------ one step
 
-    def check_vocabulary(self, vocabulary: int) -> None:
-        """Refuse rows that name tokens which the model does not have; its first step tells."""
-        for row in self._new:
-            row.check_vocabulary(vocabulary)
-        self._new = []
-
     def step(self, scores: Scores, covered: Covered) -> tuple[Integers, list[Event]]:
         """Take the step. Returns, for each hypothesis that lives on, which one (N) it continues, and what happened."""
         try:
-            limits = restrict(self, scores) if self.calm <= 0 else None
+            limits = restrict(self, scores) if self.calm == 0 else None
             best = scores.top(self.total_N, self.row_N, self.beam_R, self.even)
         except NotLogProbabilities as error:
             raise self._broken(error) from None
@@ -114,7 +111,7 @@ class Beam:
         if self.tree:
             self.tree.number_candidates(self, scores, end_total_N)
         self.length_R += 1
-        self.calm -= 1
+        self.calm = self.calm - 1 if self.calm else self._calm()
         full = len(best.parent) == self.places
         finished = self._finishing(best, full, end_total_N, limits)
         happened = self._finish(finished, end_total_N, limits, covered)
@@ -234,7 +231,6 @@ class Beam:
         self.row_N = (alive_R.cumsum() - 1)[self.row_N[kept_N]]
         self.total_N, self.input_N = self.total_N[kept_N], self.input_N[kept_N]
         self.tokens_NL = self.tokens_NL[kept_N]
-        self._new = [row for row in self._new if row in self.rows]
         if self.tree:
             self.tree.keep(kept_N, alive_R)
         self._rows_changed()

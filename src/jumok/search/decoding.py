@@ -46,6 +46,7 @@ class Decoding:
         self._memory: Memory = None
         self._cache: Cache = None
         self._place = torch.device("cpu")  # where the batch is
+        self._vocabulary: int | None = None  # the first step tells
         self._rows = 0
         self._pending: list[Event] = []
 
@@ -72,6 +73,9 @@ class Decoding:
         limits = [option.limit(length) for option, length in zip(each, sources, strict=True)]
         names = list(range(self._rows, self._rows + size))
         rows = [Row(*row, self._end) for row in zip(names, each, limits, sources, strict=True)]
+        if self._vocabulary is not None:
+            for row in rows:
+                row.check_vocabulary(self._vocabulary)
         coverage = any(option.coverage_penalty > 0 for option in each)
         if coverage and lengths is None:
             raise BadInput("coverage_penalty: this batch has no source lengths to tell what there was to cover")
@@ -97,7 +101,8 @@ class Decoding:
             tokens = tokens.to(self._place, non_blocking=True)
             positions = positions.to(self._place, non_blocking=True)
         log_probs, self._cache = self._stepper.step(tokens, positions, self._memory, self._cache)
-        beam.check_vocabulary(log_probs.size(1))
+        if self._vocabulary is None:
+            self._learn_vocabulary(log_probs.size(1))
         size = len(beam.row_N)
         parents, happened = beam.step(scores_of(log_probs, self._end, beam.banned), self._covered)
         for event in happened:
@@ -114,6 +119,11 @@ class Decoding:
             stay, happened = self._beam.cancel(row)
             self._pending += happened
             self._select(stay, size)
+
+    def _learn_vocabulary(self, vocabulary: int) -> None:
+        for row in self._beam.rows:
+            row.check_vocabulary(vocabulary)
+        self._vocabulary = vocabulary
 
     def _select(self, parents: Integers, size: int) -> None:
         """Carry memory and cache over to the hypotheses that live on; nothing moves when all stay in place."""

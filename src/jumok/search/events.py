@@ -13,9 +13,9 @@ class Hypothesis:
     """One output. `tokens` has neither `<sos>` nor `<eos>`; `log_probability` is of all of it, `<eos>` included."""
 
     tokens: list[int]
-    score: float  # log_probability / length ** length_penalty
+    score: float  # log_probability / length ** length_penalty, and the coverage term if there is a penalty
     log_probability: float
-    finished: bool  # False: cut at the maximum length where the model would have gone on
+    finished: bool  # False: cut where the model would have gone on, or nothing that was asked for could follow
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Finished:
     """A hypothesis ended in `<eos>`. It is in the row's results unless better ones push it out."""
 
     row: int
-    hypothesis: int
+    hypothesis: int  # this and its parent: -1 without `events=True`
     parent: int
     output: Hypothesis
 
@@ -48,7 +48,7 @@ class Finished:
 class Pruned:
     """A hypothesis was given up (only with `events=True`).
 
-    beam: a candidate outranked by others; stopped: the row ended and it could not win; cancelled: by the caller.
+    beam: a candidate outranked by others; stopped: its row is done without it; cancelled: by the caller.
     """
 
     row: int

@@ -29,10 +29,11 @@ class Limits(NamedTuple):
 
 
 def restrict(beam: Beam, scores: Scores) -> Limits:
-    scores.check()
     limits = Limits(*(np.zeros(len(beam.row_N), bool) for _ in range(3)))
     first = np.searchsorted(beam.row_N, np.arange(len(beam.rows) + 1)).tolist()
     drawn: list[int] = []
+    if any(_overwrites(row, length) for row, length in zip(beam.rows, beam.length_R.tolist(), strict=True)):
+        scores.check()  # afterwards it could not be seen any more
     for index, (row, length) in enumerate(zip(beam.rows, beam.length_R.tolist(), strict=True)):
         here = np.arange(first[index], first[index + 1])
         if length < len(row.options.prefix):
@@ -56,6 +57,10 @@ def restrict(beam: Beam, scores: Scores) -> Limits:
     if drawn:
         _draw(beam, np.array(drawn), scores, limits)
     return limits
+
+
+def _overwrites(row: Row, length: int) -> bool:
+    return length < len(row.options.prefix) or length + 1 == row.limit or row.options.sample or bool(row.required)
 
 
 def _close(beam: Beam, row: Row, here: Integers, scores: Scores, limits: Limits) -> None:

@@ -54,7 +54,7 @@ class Row:
             )
 
     def check_vocabulary(self, vocabulary: int) -> None:
-        """The model's vocabulary is known at the first step only."""
+        """Refuse to name tokens that the model does not have."""
         if self.highest < vocabulary:
             return
         options = self.options
