@@ -83,12 +83,14 @@ def evaluate(
     gold: Path | None = None,
     *,
     one_based: bool = False,
-    beam: int | None = None,
     tutorial: bool = False,
     layer: int | None = None,
     head: int | None = None,
+    **wishes: Any,
 ) -> Evaluation:
     """BLEU and chrF of the model's translations; with gold alignments, the error rate of its attention.
+
+    `wishes` say how to translate, as for `Translator.translate`.
 
     The attention is that of the reference translation (the one that the gold alignments speak of). Of a Transformer it
     is one layer's, and one head's if asked for; which of them would have been best on these alignments is told too.
@@ -99,7 +101,7 @@ def evaluate(
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     # first, because a gold file that does not fit should be refused before the long work of translating
     aligned = None if gold is None else evaluate_alignments(model, sources, references, gold, one_based, layer, head)
-    outputs = model.translate(sources, beam=beam, too_long="truncate")
+    outputs = model.translate(sources, **{"too_long": "truncate", **wishes})
     return Evaluation(
         len(pairs),
         outputs,

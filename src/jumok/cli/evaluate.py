@@ -11,7 +11,9 @@ from jumok.errors import BadInput
 
 
 def evaluate(
-    run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
+    run: list[Path] = typer.Option(
+        [], "--run", help="A run folder; several translate together (ensemble). (default: the run in the package)"
+    ),
     source: Path | None = typer.Option(None, "--source", help="Sentences to translate, one a line."),
     reference: Path | None = typer.Option(None, "--reference", help="Their true translations."),
     text: Path | None = typer.Option(None, "--text", help="Language models: the text to measure."),
@@ -31,6 +33,14 @@ def evaluate(
     alignment_head: int | None = typer.Option(None, help="Its head, counted from 0. (default: the mean of all)"),
     one_based: bool = typer.Option(False, "--one-based", help="The gold alignments count words from 1."),
     beam: int | None = typer.Option(None, help="Hypotheses kept at each step. (default: the recipe's)"),
+    length_penalty: float | None = typer.Option(
+        None, help="Scores are divided by length to this power. (default: the recipe's)"
+    ),
+    coverage_penalty: float | None = typer.Option(
+        None, help="What a source word that was hardly looked at costs. (default: the recipe's)"
+    ),
+    batch: int | None = typer.Option(None, help="Sentences translated at once. (default: the recipe's)"),
+    precision: str = typer.Option("float32", help="float32, bfloat16 or int8: less is faster, with small differences."),
     tutorial: bool = typer.Option(False, "--tutorial", help="Print lower-cased, tokenised BLEU too, as tutorials do."),
     output: Path | None = typer.Option(None, "--output", help="Write the translations here."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
@@ -45,34 +55,38 @@ def evaluate(
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
-    if csv or (run is not None and api.task_of(run) == "forecasting"):
-        if run is None or any(each is not None for each in (source, reference, text)):
+    alone = run[0] if len(run) == 1 else None
+    if csv or (alone is not None and api.task_of(alone) == "forecasting"):
+        if alone is None or any(each is not None for each in (source, reference, text)):
             raise BadInput("a forecaster is scored with --run and, where it should be another series, --csv alone")
-        forecaster = api.load_forecaster(run, device)
+        forecaster = api.load_forecaster(alone, device)
         scores = forecaster.evaluate(forecaster.read(csv, column) if csv else None)
         typer.echo(json.dumps(scores.to_json(), ensure_ascii=False, indent=1) if as_json else scores.summary())
         return
     if text is not None:
-        if run is None or source is not None or reference is not None:
+        if alone is None or source is not None or reference is not None:
             raise BadInput("--text needs --run with a language model, and neither --source nor --reference")
-        found = api.load_language_model(run, device).perplexity(read_lines(text), stride)
+        found = api.load_language_model(alone, device).perplexity(read_lines(text), stride)
         typer.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1) if as_json else found.summary())
         return
     if alignments is None and (alignment_layer is not None or alignment_head is not None):
         raise BadInput("--alignment-layer and --alignment-head say what --alignments are compared with: give that too")
     if source is None or reference is None:
         raise BadInput("give --source and --reference (a translator), or --text (a language model)")
-    model = api.load_translator(run, device).tagged(tag)
+    model = api.load_translator(run, device, precision=precision).tagged(tag)
     result = evaluate_run(
         model,
         source,
         reference,
         alignments,
         one_based=one_based,
-        beam=beam,
         tutorial=tutorial,
         layer=alignment_layer,
         head=alignment_head,
+        beam=beam,
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
+        batch=batch,
     )
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")

@@ -56,7 +56,8 @@ class Engine:
         if on_device and device_search_fits(self.models[0], [options for _, options in rows], self.device):
             found = self._on_device(ordered, size)
         else:
-            found = refill(self.stepper, ordered, size, device=self.device)
+            share = 1.0 if self.device.type == "cpu" else 0.25
+            found = refill(self.stepper, ordered, size, share=share, device=self.device)
         for place, hypotheses in found:
             yield order[place], hypotheses
 
