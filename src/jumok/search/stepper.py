@@ -30,7 +30,10 @@ class Stepper(Protocol):
         ...
 
     def step(self, tokens: Tensor, positions: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
-        """Feed one token (B,) at its position (B,); return log-probabilities (B, V) of the next and the new cache."""
+        """Feed one token (B,) at its position (B,); return log-probabilities (B, V) of the next and the new cache.
+
+        The log-probabilities are the caller's: the search overwrites them.
+        """
         ...
 
     def select(self, memory: Memory, cache: Cache, rows: Tensor) -> tuple[Memory, Cache]:
