@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import shutil
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -27,26 +29,57 @@ TEST_SENTENCES = 500
 SHOWN, DRAWN = 10, 3
 MARKER = ".demo"
 NAMES = {"fr": "French", "ko": "Korean"}
+# By name: what it is, the recipe of its demo, and the one for a user's own data
+MODELS = {
+    "lstm": ("an LSTM with attention", "demo", "lstm-luong"),
+    "transformer": ("a small Transformer", "demo-transformer", "transformer-small"),
+}
 # Korean words carry their particles and endings: whole words would leave too many unknown
 KEYS: dict[str, list[str]] = {"fr": [], "ko": ["tokenizer.kind=bpe", "tokenizer.vocabulary=3000"]}
 
 
-def run_demo(language: str, run: Path | None, minutes: float) -> None:
-    """Train an attention LSTM from English on the embedded corpus and show all there is to see of it."""
-    if language not in grammar.LANGUAGES[1:]:
-        raise BadInput(f"demo {language}: the embedded corpus has {' and '.join(grammar.LANGUAGES[1:])}")
+@dataclass(frozen=True)
+class Choice:
+    """What a demo trains: a kind of model, and into which language."""
+
+    model: str = "lstm"
+    language: str = "fr"
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Choice:
+        """In any order: `fr`, `transformer`, `transformer ko` …"""
+        chosen: dict[str, str] = {}
+        for word in words:
+            kind = "model" if word in MODELS else "language"
+            if (word not in MODELS and word not in NAMES) or kind in chosen:
+                raise BadInput(f"demo {' '.join(words)}: say one of {', '.join(MODELS)}, and one of {', '.join(NAMES)}")
+            chosen[kind] = word
+        return cls(**chosen)
+
+    @property
+    def folder(self) -> Path:
+        """runs/demo, runs/demo-ko, runs/demo-transformer …"""
+        parts = [
+            "demo",
+            *([self.model] if self.model != "lstm" else []),
+            *([self.language] if self.language != "fr" else []),
+        ]
+        return Path("runs") / "-".join(parts)
+
+
+def run_demo(choice: Choice, run: Path | None, minutes: float) -> None:
+    """Train a small model from English on the embedded corpus and show all there is to see of it."""
     if not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
-    run = run or Path("runs") / ("demo" if language == "fr" else f"demo-{language}")
+    run = run or choice.folder
+    language = choice.language
     _make_room(run)
     screen = Console(highlight=False)
     direction = f"en-{language}"
-    screen.print(
-        f"[bold]Training an LSTM with attention on the embedded {direction} corpus (about {minutes:g} minutes)"
-    )
-    recipe = recipes.read(
-        "demo", [f"data.train.grammar={direction}", f"data.valid.grammar={direction}", *KEYS[language]]
-    )
+    name, recipe_name, next_recipe = MODELS[choice.model]
+    screen.print(f"[bold]Training {name} on the embedded {direction} corpus (about {minutes:g} minutes)")
+    keys = [f"data.train.grammar={direction}", f"data.valid.grammar={direction}", *KEYS[language]]
+    recipe = recipes.read(recipe_name, keys)
     model = api.train(recipe, run, minutes=minutes, report=False)
 
     pairs = list(grammar.pairs("en", language, "test", TEST_SENTENCES))
@@ -85,7 +118,7 @@ def run_demo(language: str, run: Path | None, minutes: float) -> None:
     for command in (
         f'{jumok} translate --run {run} "I am a student."',
         f'{jumok} attend --run {run} "I am a student." --out attention.png',
-        f"{jumok} train lstm-luong --source my.de --target my.en --run runs/mine",
+        f"{jumok} train {next_recipe} --source my.de --target my.en --run runs/mine",
     ):
         screen.print(f"  {command}", soft_wrap=True)
 

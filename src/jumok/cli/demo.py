@@ -8,13 +8,15 @@ import typer
 
 
 def demo(
-    language: str = typer.Argument("fr", help="Translate English into fr or ko."),
+    words: list[str] | None = typer.Argument(
+        None, metavar="[lstm|transformer] [fr|ko]", help="Which model, and into which language. (default: lstm fr)"
+    ),
     run: Path | None = typer.Option(
-        None, "--run", help="Where the run goes (an older demo there is replaced). (default: runs/demo, runs/demo-ko)"
+        None, "--run", help="Where the run goes; an older demo there is replaced. (default: runs/demo, runs/demo-ko, …)"
     ),
     minutes: float = typer.Option(2.0, help="Training time."),
 ) -> None:
     """Train a translator on the embedded corpus, score it, and see what it attends to."""
-    from jumok.demo import run_demo
+    from jumok.demo import Choice, run_demo
 
-    run_demo(language, run, minutes)
+    run_demo(Choice.of(words or ()), run, minutes)
