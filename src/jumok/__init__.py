@@ -12,13 +12,14 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jumok.api import TrainedTranslator, load, train
+    from jumok.api import TrainedLanguageModel, TrainedTranslator, load, train
     from jumok.errors import BadInput, JumokError
     from jumok.inspect.record import record
     from jumok.recipe import Recipe, read
 
 __all__ = [
-    "BadInput", "JumokError", "Recipe", "TrainedTranslator", "__version__", "load", "read", "record", "train",
+    "BadInput", "JumokError", "Recipe", "TrainedLanguageModel", "TrainedTranslator", "__version__", "load", "read",
+    "record", "train",
 ]  # fmt: skip
 
 try:
@@ -30,6 +31,7 @@ _HOMES = {
     "load": "jumok.api",
     "train": "jumok.api",
     "TrainedTranslator": "jumok.api",
+    "TrainedLanguageModel": "jumok.api",
     "record": "jumok.inspect.record",
     "BadInput": "jumok.errors",
     "JumokError": "jumok.errors",
