@@ -159,7 +159,7 @@ def _header(
     below = [] if second is None else second[1]
     has_text = [cell != "" and not _measured(cell, delimiter) for cell in names]
     over_numbers = any(text and _measured(cell, delimiter) for text, cell in zip(has_text, below, strict=False))
-    asked_for = isinstance(column, str) and column.strip() in names
+    asked_for = isinstance(column, str) and not column.strip().isdecimal() and column.strip() in names
     return names if asked_for or over_numbers or all(has_text) else None
 
 
