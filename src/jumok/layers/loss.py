@@ -78,10 +78,7 @@ class _RDrop(torch.autograd.Function):
         first_NV, second_NV = log_p_2NV.chunk(2)
         difference_NV = first_NV - second_NV
         divergence_2N = torch.cat(
-            [
-                (first_NV.exp() * difference_NV).sum(dim=1),
-                (second_NV.exp() * difference_NV).sum(dim=1).neg(),
-            ]
+            [torch.linalg.vecdot(first_NV.exp(), difference_NV), -torch.linalg.vecdot(second_NV.exp(), difference_NV)]
         )
         kl = divergence_2N.sum() / 2
         ctx.save_for_backward(log_p_2NV, target_2N, divergence_2N)
