@@ -109,6 +109,8 @@ def test_lengths_count_the_end() -> None:
     translating = translator()
     for found in translating.nbest(sentences(6), 2, min_length=6, max_length=8):
         assert all(6 <= len(one.ids) + 1 <= 8 for one in found)
+    for (one,) in translating.nbest(sentences(3), min_length=70):  # more than the source's length allows by itself
+        assert len(one.ids) + 1 == 70
 
 
 def test_no_ngram_comes_twice() -> None:

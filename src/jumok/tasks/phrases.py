@@ -43,8 +43,8 @@ class Phrases:
             if id == UNKNOWN:
                 piece = text.strip()[start:end]
                 raise BadInput(
-                    f'{what} "{_short(text)}": "{_short(piece)}" is outside the vocabulary of the model, which cannot write it. '
-                    "Choose other words."
+                    f'{what} "{_short(text)}": "{_short(piece)}" is outside the vocabulary of the model, which cannot '
+                    "write it. Choose other words."
                 )
         if not encoded.ids:
             raise BadInput(f'{what} "{text}": there is no text in it')

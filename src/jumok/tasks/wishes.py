@@ -100,7 +100,8 @@ class Asked:
         require = (*wishes.require, *sentence.require)
         if sentence.prefix is not None or sentence.require:
             _agree(prefix, require, wishes.forbid)
-        limit = wishes.max_length or max_length_for(source_length, search.max_ratio, search.max_extra)
+        longest = max_length_for(source_length, search.max_ratio, search.max_extra)
+        limit = max(longest, wishes.min_length) if wishes.max_length is None else wishes.max_length
         start = self.phrases.known(prefix, "prefix") if prefix.strip() else ()
         if len(start) >= limit:
             raise BadSentence(
