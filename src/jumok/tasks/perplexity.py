@@ -165,6 +165,7 @@ def sliding_loss(model: LanguageModel, ids: IntArray, window: int, stride: int, 
 def _loss(model: LanguageModel, hidden_BTD: Tensor, targets_BT: Tensor, counted_BT: Tensor) -> Tensor:
     hidden_ND, targets_N = hidden_BTD[counted_BT], targets_BT[counted_BT]
     total = torch.zeros((), dtype=torch.float64, device=hidden_BTD.device)
-    for part_ND, part_N in zip(hidden_ND.split(POSITIONS), targets_N.split(POSITIONS), strict=True):
-        total += F.cross_entropy(model.head(part_ND).float(), part_N, reduction="sum").double()
+    for start in range(0, len(targets_N), POSITIONS):
+        part = slice(start, start + POSITIONS)
+        total += F.cross_entropy(model.head(hidden_ND[part]).float(), targets_N[part], reduction="sum").double()
     return total
