@@ -14,7 +14,7 @@ from jumok.models.fast_cpu import FastTransformer
 from jumok.tasks.engine import Engine, stepper_for
 from jumok.tasks.phrases import pattern
 from jumok.tasks.translator import Translation, Translator
-from jumok.tasks.wishes import BadSentence, Sentence, Wishes
+from jumok.tasks.wishes import Asked, BadSentence, Sentence, Wishes
 
 KINDS = ("bpe", "unigram", "word", "character", "byte")
 
@@ -43,6 +43,20 @@ def test_neither_company_nor_order_nor_engine_changes_a_translation(model: str) 
         mixed = engine.nbest([texts[place] for place in order], 2, batch=random.randint(1, 9))
         for place, found in zip(order, mixed, strict=True):
             agree(found, alone[place])
+
+
+def test_the_search_that_stays_on_a_device_gives_every_row_its_own() -> None:
+    """Here the device is the CPU, which it would not be chosen for."""
+    translating = fast(translator())
+    asked = Asked(Wishes(nbest=2), translating.search, translating.phrases)
+    sources = translating.source.encode(sentences(8))
+    rows = [(source, asked.options(n, Sentence(""), len(source))[0]) for n, source in enumerate(sources)]
+    there = dict(translating.engine._on_device(rows, 3))
+    here = dict(translating.engine.search(rows, 4))
+    assert sorted(there) == sorted(here) == list(range(8))
+    for place in there:
+        for left, right in zip(there[place], here[place], strict=True):
+            assert left.tokens == right.tokens or left.score == pytest.approx(right.score, abs=1e-4)
 
 
 def test_the_engine_of_a_loaded_transformer_is_the_packed_one() -> None:
