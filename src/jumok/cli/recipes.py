@@ -19,6 +19,7 @@ def recipes(
     elif name is not None:
         typer.echo(f"# {recipe.about(name)}\n{recipe.explain(recipe.read(name))}", nl=False)
     else:
-        for known in recipe.names():
-            typer.echo(f"{known:16}{recipe.about(known)}")
+        names = recipe.names()
+        for known in names:
+            typer.echo(f"{known:{max(map(len, names)) + 2}}{recipe.about(known)}")
         typer.echo("\nEvery key explained: jumok recipes NAME > my.yaml   Train one: jumok train NAME --run runs/x")
