@@ -101,7 +101,8 @@ class _Graph:
         name = pieces.tobytes()
         found = self.numbers.get(name)
         if found is None:
-            found = self.numbers[name] = self.add(pieces, sum(pair in self.merges for pair in pairwise(pieces)))
+            choices = sum(map(self.merges.__contains__, pairwise(pieces)))
+            found = self.numbers[name] = self.add(pieces, choices)
         return found
 
     def add(self, pieces: array[int], choices: int) -> int:
@@ -119,11 +120,10 @@ class _Graph:
         if self._following[way] < 0:
             begin = self._begin[cut]
             pieces = self._pieces[begin : begin + self._size[cut]]
-            ranks = sorted(
-                (self.merges[pair][0], place) for place, pair in enumerate(pairwise(pieces)) if pair in self.merges
-            )
-            place = ranks[choice][1]
-            merged = self.merges[pieces[place], pieces[place + 1]][1]
+            candidates = [
+                (*merge, place) for place, merge in enumerate(map(self.merges.get, pairwise(pieces))) if merge
+            ]
+            _, merged, place = sorted(candidates)[choice] if choice else min(candidates)
             self._following[way] = self.number(pieces[:place] + array("i", [merged]) + pieces[place + 2 :])
         return self._following[way]
 
@@ -221,7 +221,7 @@ class _Words:
 
     def _cut(self, ids: list[int]) -> Iterator[str]:
         """The stretches that merges stay within."""
-        if self.special[ids].any():
+        if self.special[ids[0]]:  # it stands alone
             return
         text = "".join(self.tokens[id] for id in ids)
         if self.bytes:
