@@ -155,6 +155,18 @@ def test_join_puts_rows_of_several_batches_at_several_positions_together(positio
 
 
 @torch.no_grad()
+def test_the_first_sentences_of_two_batches_are_not_the_same_sentence() -> None:
+    """Each batch counts its sentences from 0; put together and changing places, every row keeps its own source."""
+    model, sources, ids = model_of(), random_rows([5, 3]), torch.randint(4, WORDS, (2, 1))
+    memories = [model.encode(source_batch([source])) for source in sources]
+    memory, cache = model.join([(memory, model.start(memory, 1, 4)) for memory in memories])
+    memory, cache = model.select(memory, cache, torch.tensor([1, 0]))
+    found, _ = model.step(ids[:, 0], torch.zeros(2, dtype=torch.long), memory, cache)
+    expected = log_probs(model, source_batch([sources[1], sources[0]]), ids)[:, 0]
+    torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@torch.no_grad()
 def test_coverage_is_the_sum_of_the_cross_attentions_weights() -> None:
     model, source, ids = model_of(), source_batch(random_rows([3, 6])), torch.randint(4, WORDS, (2, 4))
     weights: list[Tensor] = []
