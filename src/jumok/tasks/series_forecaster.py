@@ -74,7 +74,7 @@ class SeriesForecaster:
 
         More than the model's own horizon are written in several goes, each reading the forecast of the one before.
         """
-        known = self.series.values if values is None else np.asarray(values, dtype=np.float64)
+        known = self.series.values if values is None else _numbers(values)
         steps = self.layout.horizon if horizon is None else horizon
         if not 1 <= steps <= MOST_STEPS:
             raise BadInput(f"a horizon of {steps}: give a number of steps from 1 to {MOST_STEPS:,}")
@@ -144,6 +144,13 @@ class SeriesForecaster:
         bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
         if bad.size:
             raise BadInput(f"value {bad[0] + 1} is {values[bad[0]]}: that cannot be computed with")
+
+
+def _numbers(values: npt.ArrayLike) -> Values:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"a series is a row of numbers: {error}") from None
 
 
 def save_series(folder: Path, series: Series, layout: Layout) -> None:
