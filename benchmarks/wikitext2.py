@@ -33,7 +33,7 @@ RECIPES: dict[str, list[str]] = {
     ],
     "lstm": [
         "lstm-lm", "data.window=100", "model.layers=2", "model.embedding=512", "model.width=1024", "model.dropout=0.5",
-        "model.word_dropout=0.1", "training.learning_rate=0.002", "training.weight_decay=0.05", "training.updates=5000",
+        "model.word_dropout=0.1", "training.learning_rate=0.002", "training.weight_decay=0.1", "training.updates=5000",
     ],
     "transformer": [
         "transformer-lm", "data.window=256", "model.layers=6", "model.width=512", "model.heads=8",
