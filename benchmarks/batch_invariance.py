@@ -23,8 +23,6 @@ from invariance import TIE, Difference, differences, ways  # noqa: E402
 
 from jumok import api  # noqa: E402
 from jumok.data.readers import read_lines  # noqa: E402
-from jumok.models.fast_cpu import FastTransformer  # noqa: E402
-from jumok.models.transformer import Transformer  # noqa: E402
 from jumok.search import SearchOptions  # noqa: E402
 
 
@@ -46,7 +44,6 @@ def main() -> None:
     encoded = translator.source.encode([line.strip() for line in lines])
     rows = [[*translator.before, *row][: translator.max_length] for row in encoded]
     model = translator.model.eval()
-    fast = FastTransformer(model) if isinstance(model, Transformer) and arguments.device == "cpu" else None
     tables = {}
     for beam in arguments.beams:
         search = translator.search
@@ -55,11 +52,13 @@ def main() -> None:
         )
         print(f"\n{'greedy' if beam == 1 else f'beam {beam}'}, {len(rows)} sentences, compared with one by one")
         with torch.inference_mode():
-            tables[f"beam {beam}"] = compare(model, rows, options, lines, arguments, fast, translator)
+            tables[f"beam {beam}"] = compare(translator, rows, options, lines, arguments)
     result = {
         "run": str(arguments.run),
         "source": str(arguments.source),
         "sentences": len(rows),
+        "trained on": [corpus.model_dump(exclude_defaults=True) for corpus in translator.recipe.data.train],
+        "model": translator.recipe.model.model_dump(),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "device": arguments.device if arguments.device == "cpu" else torch.cuda.get_device_name(),
         "threads": arguments.threads,
@@ -78,23 +77,21 @@ def main() -> None:
 
 
 def compare(
-    model: Any,
+    translator: api.TrainedTranslator,
     rows: list[list[int]],
     options: SearchOptions,
     lines: list[str],
     arguments: argparse.Namespace,
-    fast: Any,
-    translator: Any,
 ) -> dict[str, Any]:
     began = time.perf_counter()
-    tried = ways(model, rows, options, arguments.batch, arguments.device, fast)
+    tried = ways(translator.model, rows, options, arguments.batch, arguments.device)
     _, expected = next(tried)
     print(f"  one by one: {len(set(expected))} different outputs, {time.perf_counter() - began:.0f} s", flush=True)
     table = {}
     began = time.perf_counter()
     for name, found in tried:
         seconds = time.perf_counter() - began
-        unequal = differences(model, rows, options, expected, found)
+        unequal = differences(translator.model, rows, options, expected, found)
         same = len(rows) - len(unequal)
         print(f"  {name}: {same} of {len(rows)} identical, {seconds:.0f} s", flush=True)
         table[name] = {"identical": same, "differences": [_told(one, lines, translator) for one in unequal]}
@@ -104,7 +101,7 @@ def compare(
     return table
 
 
-def _told(one: Difference, lines: list[str], translator: Any) -> dict[str, Any]:
+def _told(one: Difference, lines: list[str], translator: api.TrainedTranslator) -> dict[str, Any]:
     texts = translator.target.decode([list(one.expected), list(one.found)])
     return {
         "sentence": one.row + 1,

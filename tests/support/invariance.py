@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from jumok.data.batch import END, START, Sequences, source_batch
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.search import SearchOptions, generate, refill
+from jumok.tasks.engine import Engine
 
 Rows = Sequence[Sequence[int]]
 Tokens = tuple[int, ...]
@@ -84,22 +85,25 @@ def refilled(stepper: Any, rows: Rows, options: SearchOptions, size: int, device
     return [tuple(found[index][0].tokens) for index in range(len(rows))]
 
 
-def ways(
-    model: EncoderDecoder, rows: Rows, options: SearchOptions, size: int = 32, device: str = "cpu", fast: Any = None
-) -> Iterator[tuple[str, list[Tokens]]]:
-    """Each way of translating the same rows; the first is the one that the others are compared with.
+def searched(engine: Engine, rows: Rows, options: SearchOptions, size: int) -> list[Tokens]:
+    """As `jumok translate` does it."""
+    found = dict(engine.search([(list(row), options) for row in rows], size))
+    return [tuple(found[index][0].tokens) for index in range(len(rows))]
 
-    `fast` is another implementation of the same model.
-    """
+
+def ways(
+    model: EncoderDecoder, rows: Rows, options: SearchOptions, size: int = 32, device: str = "cpu"
+) -> Iterator[tuple[str, list[Tokens]]]:
+    """Each way of translating the same rows; the first is the one that the others are compared with."""
+    engine = Engine([model], torch.device(device), fast=True)
     shuffled = torch.randperm(len(rows)).tolist()
     yield "one by one", translate(model, rows, options, 1, device=device)
     yield "one batch", translate(model, rows, options, len(rows), device=device)
     yield f"shuffled, batches of {size}", translate(model, rows, options, size, shuffled, device)
     yield f"refilled, batch of {size}", refilled(model, rows, options, size, device)
     yield f"uncached, batches of {size}", translate(Uncached(model), rows, options, size, device=device)
-    if fast is not None:
-        yield "fast, one by one", translate(fast, rows, options, 1, device=device)
-        yield f"fast, refilled, batch of {size}", refilled(fast, rows, options, size, device)
+    yield "fast engine, one by one", searched(engine, rows, options, 1)
+    yield f"fast engine, batch of {size}", searched(engine, rows, options, size)
 
 
 class Difference(NamedTuple):
