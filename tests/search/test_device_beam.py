@@ -200,11 +200,12 @@ def test_too_much_for_the_memory_is_done_in_parts(seed, monkeypatch):
 
 
 def test_lower_precision_stays_near(seed):
-    model, batch = a_model(seed), a_batch(seed)
-    options = SearchOptions(max_length=6, min_length=6)
+    """One token of many sentences: later ones may follow another word that nearly tied."""
+    model, batch = a_model(seed), a_batch(seed, rows=40)
+    options = SearchOptions(beam=2, nbest=2, max_length=2, min_length=2)
     exact, rough = (generate_on_device(model, batch, options, dtype=kind) for kind in (torch.float32, torch.bfloat16))
-    for ours, theirs in zip(rough, exact, strict=True):
-        assert ours[0].log_probability == pytest.approx(theirs[0].log_probability, rel=0.25, abs=1.0)
+    off = [abs(ours[0].log_probability - theirs[0].log_probability) for ours, theirs in zip(rough, exact, strict=True)]
+    assert 0 < sorted(off)[20] < 0.2
 
 
 def test_weights_that_are_not_numbers_are_told(seed):

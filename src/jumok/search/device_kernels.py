@@ -151,7 +151,7 @@ def _advance(
         new = tl.max(tl.where(k == which, score, nothing), 0)
         worst = tl.min(pooled, 0)
         first = tl.min(tl.where(pooled == worst, b, POOL), 0)
-        pooled = tl.where((b == first) & (new > worst), new, pooled)
+        pooled = tl.where(b == first, tl.maximum(new, worst), pooled)
     worst = tl.min(pooled, 0)
     finished = tl.load(count + row) + tl.sum(finishes.to(tl.int64), 0)
     was_alive = tl.load(alive + row).to(tl.int32) != 0
