@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jumok.data.batch import END, PAD, START, Sequences
 from jumok.errors import BadInput, Failure
 from jumok.models import fast_gpu, step_torch
-from jumok.models.fast_gpu import FastTransformer
+from jumok.models.fast_gpu import StaticTransformer
 from jumok.models.transformer import Transformer
 from jumok.recipe import TransformerSection
 from jumok.search import Hypothesis, SearchOptions, generate
@@ -285,7 +285,7 @@ def test_without_triton_plain_operations_are_used(monkeypatch):
 
 def test_the_memory_is_that_of_the_model(seed):
     model, batch = a_model(seed, key_value_heads=2), a_batch(seed)
-    twin = FastTransformer(model, torch.float32)
+    twin = StaticTransformer(model, torch.float32)
     slots = twin.slots(len(batch), 1, batch.ids.size(1), 4, torch.zeros(5, 1, 4).int(), torch.zeros(1).long())
     slots.ids.copy_(batch.ids)
     slots.lengths.copy_(batch.lengths)

@@ -73,7 +73,7 @@ class Operations(Protocol):
     def activate(self, inner_NF: Tensor, bias_F: Tensor, activation: str) -> Tensor: ...
 
 
-class FastTransformer:
+class StaticTransformer:
     """Made once for a model and a precision; call `refresh` before decoding."""
 
     def __init__(self, model: Transformer, dtype: torch.dtype, operations: Operations | None = None) -> None:
@@ -114,7 +114,7 @@ class FastTransformer:
     def _destinations(self) -> list[Tensor]:
         views: list[Tensor] = []
         for name, parts in fused(self.model).items():
-            views += self._groups[name].split([len(part) for part in parts])
+            views += torch.split_with_sizes(self._groups[name], [len(part) for part in parts])
         return views + [parameter.detach() for parameter in self.encoder.parameters()]
 
     def _linear(self, name: str) -> Linear:

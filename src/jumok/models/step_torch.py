@@ -59,8 +59,8 @@ def prepare(past: Past) -> Past:
 def self_attention(qkv_NX: Tensor, bias_X: Tensor, past: Past, layer: int, heads: int) -> Tensor:
     """Write this step's keys and values into the cache; (N, H·D) what each hypothesis sees of its own past."""
     _, _, rows, _, beam, groups, head_width = past.cache.shape
-    parts = (qkv_NX + bias_X).unflatten(0, (rows, beam))
-    query, key, value = parts.unflatten(-1, (-1, head_width)).split([heads, groups, groups], dim=2)
+    parts = (qkv_NX + bias_X).view(rows, beam, -1, head_width)
+    query, key, value = torch.split_with_sizes(parts, [heads, groups, groups], dim=2)
     if past.turns is not None:
         turns = past.turns.index_select(0, past.position)
         query, key = rotate(query, turns), rotate(key, turns)
@@ -76,7 +76,7 @@ def cross_attention(
 ) -> Tensor:
     """(N, H·D) what each hypothesis sees of its sentence's memory (R, S, L, 2, G, D), which its beam shares."""
     rows, width, _, _, _, head_width = memory.shape
-    query_RKHD = (query_NX + bias_X).unflatten(0, (rows, -1)).unflatten(-1, (heads, head_width))
+    query_RKHD = (query_NX + bias_X).view(rows, -1, heads, head_width)
     open_RS = torch.arange(width, device=memory.device) < lengths_R[:, None]
     return _attend(query_RKHD, memory[:, :, layer, 0], memory[:, :, layer, 1], open_RS[:, None, None])
 

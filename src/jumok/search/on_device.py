@@ -21,7 +21,7 @@ from jumok.data.batch import END, START, Sequences
 from jumok.errors import BadInput, Failure
 from jumok.layers.tap import Tap
 from jumok.models import step_torch
-from jumok.models.fast_gpu import FastTransformer, Operations
+from jumok.models.fast_gpu import Operations, StaticTransformer
 from jumok.models.transformer import Transformer
 from jumok.search.device_beam import DeviceBeam
 from jumok.search.device_log import Log
@@ -109,7 +109,7 @@ class DeviceSearch:
 
     @torch.inference_mode()
     def __init__(self, model: Transformer, dtype: torch.dtype, operations: Operations | None = None) -> None:
-        self.twin = FastTransformer(model, dtype, operations)
+        self.twin = StaticTransformer(model, dtype, operations)
         self._rooms: OrderedDict[tuple[object, ...], Room] = OrderedDict()  # the least recently used first
         self._pool = torch.cuda.graph_pool_handle() if self.twin.device.type == "cuda" else None
 
@@ -180,7 +180,7 @@ class Room:
 
     def __init__(
         self,
-        twin: FastTransformer,
+        twin: StaticTransformer,
         rows: int,
         beam: int,
         width: int,
