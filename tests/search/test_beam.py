@@ -150,6 +150,17 @@ def test_a_row_stops_as_soon_as_nothing_can_win(oracle):
     assert best.tokens == [4, 4]
     assert len(stepper.rows_per_step) == 3
 
+    class Stuck(oracle):
+        """[] ends with log-probability -1; what goes on has -4.1 a token, and hopes for -4.1 n / 10 at most."""
+
+        def _log_probs(self, sentence, history):
+            return tuple(-1.0 if token == END and not history else -4.1 for token in range(self.vocabulary))
+
+    stepper = Stuck(0, 8)
+    [[best]] = generate(stepper, sentences([0]), SearchOptions(beam=3, max_length=10))
+    assert best.tokens == []
+    assert len(stepper.rows_per_step) == 3, "after three tokens -12.3 / 10 is worse than -1"
+
 
 def test_coverage_prefers_what_looked_at_everything(oracle):
     """Of two outputs of equal probability the one wins whose attention left nothing out."""

@@ -115,3 +115,22 @@ def test_what_cannot_be_placed_is_not_called_finished(oracle):
     [found] = generate(Never(0, 9), Sequences.pad([[0]]), options)
     assert found
     assert not any(output.finished for output in found)
+
+
+def test_an_output_with_all_phrases_ends_whatever_else_is_likelier(oracle):
+    """8 can come first only, and only <eos> after it: every other hypothesis is likelier at every step."""
+
+    class Once(oracle):
+        def _log_probs(self, sentence, history):
+            row = [-np.inf] * self.vocabulary
+            if history and history[0] == 8:
+                row[3] = -0.5
+            else:
+                row[4], row[5], row[3] = -0.1, -0.2, -0.3
+                row[8] = -np.inf if history else -7.0
+            return tuple(row)
+
+    options = SearchOptions(beam=2, required=((8,),), max_length=6)
+    [[found]] = generate(Once(0, 9), Sequences.pad([[0]]), options)
+    assert found.tokens == [8]
+    assert found.finished

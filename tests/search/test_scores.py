@@ -30,7 +30,7 @@ def everything(log_probs, totals, rows, beams, banned):
 @settings(max_examples=120, deadline=None)
 @given(
     seed=st.integers(0, 10**9),
-    vocabulary=st.sampled_from([5, 60, 511, 512, 640, 777]),
+    vocabulary=st.sampled_from([5, 60, 511, 512, 575, 767]),
     distinct=st.sampled_from([2, 6, 10**6]),
     data=st.data(),
 )
