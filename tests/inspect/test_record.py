@@ -242,6 +242,8 @@ def test_only_the_chosen_layers_heads_and_kinds_are_kept() -> None:
     assert seen.names() == ["encoder.1.self", "decoder.1.cross"]
     for name in seen.names():
         assert torch.equal(seen.weights(name), everything.weights(name)[:, [2, 0]])
+    with pytest.raises(BadInput, match=r"layers \[1, 2\]: .* layers 0, 1"), record(model, layers={2, 1}):
+        pass
     with (
         pytest.raises(BadInput, match=r"heads \[1, 3\]: encoder\.0\.self has 3, counted from 0"),
         record(model, heads=[1, 3]),

@@ -99,6 +99,19 @@ def test_rows_at_different_positions_go_on_as_if_alone(position: str) -> None:
         cache = cache.advanced(tokens)
 
 
+@torch.no_grad()
+def test_columns_of_a_longer_row_that_has_gone_count_for_nobody() -> None:
+    """Learned positions end at 8; a row that stands at 0 may go there whatever the others did."""
+    stack, text = stack_of("causal", position="learned", max_positions=8), torch.randn(1, 8, 24)
+    long, short = (KeyValueCache.empty(2, 1, 8, 4, 6, text) for _ in range(2))
+    stack(torch.randn(1, 6, 24), cache=long)
+    cache = KeyValueCache.join([long.advanced(6), short]).select(torch.tensor([1]))
+    for position, expected in enumerate(stack(text)[0]):
+        cache = cache.with_room(1)
+        torch.testing.assert_close(stack(text[:, [position]], cache=cache)[0, 0], expected, **CLOSE)
+        cache = cache.advanced(1)
+
+
 def test_the_final_norm_comes_with_pre_norm_unless_asked_otherwise() -> None:
     for norm, asked, expected in (
         ("pre", None, True),

@@ -12,14 +12,17 @@ from invariance import Trembling, Uncached, differences, translate, ways
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.data.batch import PAD, START, Sequences, source_batch, target_batch
+from jumok.data.batch import END, PAD, START, Sequences, source_batch, target_batch
 from jumok.errors import BadInput
 from jumok.layers.attention import attention_weights
 from jumok.layers.tap import Tap
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
-from jumok.recipe import TransformerSection
+from jumok.recipe import Search, TransformerSection
 from jumok.search import SearchOptions
+from jumok.tasks.engine import Engine
+from jumok.tasks.translator import Translator
+from jumok.text.tokenizer import train_tokenizer
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 POSITIONS = ["sinusoidal", "sinusoidal-halves", "learned", "rotary", "relative", "none"]
@@ -215,9 +218,26 @@ def test_learned_positions_refuse_what_lies_beyond_them_in_words() -> None:
     model = model_of(position="learned", max_positions=8)
     with pytest.raises(BadInput, match=r"end at 8 tokens \(model\.max_positions\), 10 were asked for"):
         model.encode(source_batch(random_rows([9])))
+    assert model.longest == 8
     memory = model.encode(source_batch(random_rows([5])))
     with pytest.raises(BadInput, match="9 were asked for"):  # before the search begins, not in its middle
         model.start(memory, 1, 9)
+
+
+def test_a_translator_writes_as_far_as_learned_positions_go() -> None:
+    """A source of 12 may come with an output of 2 · 12 + 20 tokens: where the model cannot, less is asked of it."""
+    words = train_tokenizer(["a b c d e f g"], "word", 50)
+    keys = {"position": "learned", "max_positions": 14, "tie_embeddings": "all"}
+    model = build(TransformerSection(**{**SMALL, **keys}), words.size, words.size)
+    torch.nn.init.constant_(model.bias[END : END + 1], -50.0)  # it never wants to end
+    for fast in (False, True):
+        translator = Translator(model, words, words, Search(beam=2), 12, torch.device("cpu"))
+        translator.engine = Engine([model], torch.device("cpu"), fast=fast)
+        sources = ["a b c d e f g a b c d e", "a b", "c d e f", "g a b c d e f g a"]
+        found = translator.nbest(sources, batch=2)
+        assert [len(best.ids) for (best,) in found] == [13, 13, 13, 13]
+        with pytest.raises(BadInput, match=r"end at 14 tokens"):
+            translator.nbest(sources, max_length=15)
 
 
 @pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout"])

@@ -112,6 +112,9 @@ def record(
         and (layers is None or module.layer in layers)
         and (kinds is None or module.kind in kinds)
     ]
+    known = sorted({module.layer for module in model.modules() if isinstance(module, Tap)})
+    if layers is not None and not set(layers) <= set(known):
+        raise BadInput(f"layers {sorted(layers)}: this model's attention is in layers {', '.join(map(str, known))}")
     for tap in taps:
         if heads is not None and tap.heads is not None and not all(0 <= head < tap.heads for head in heads):
             raise BadInput(f"heads {list(heads)}: {tap.name} has {tap.heads}, counted from 0")

@@ -60,7 +60,9 @@ class Stack(nn.Module):
         the caller has made room (`with_room`) and counts them afterwards (`advanced`)."""
         tokens = embedded_BTD.size(1)
         filled = 0 if cache is None else cache.filled
-        self.reach(filled + tokens)
+        # where rows differ, columns may be left from longer rows that have gone: no position of any row that is there
+        if cache is None or cache.lengths is None or not isinstance(self.added, Learned):
+            self.reach(filled + tokens)
         positions = torch.arange(tokens, device=embedded_BTD.device) if cache is None else cache.positions(tokens)
         if cache is not None and mask is None:
             mask = cache.mask(tokens)

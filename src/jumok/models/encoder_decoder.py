@@ -5,6 +5,7 @@ p(y | x) = Π_t p(y_t | y_<t, x)
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ class EncoderDecoder(nn.Module):
     (search/stepper.py), whose memory and cache are each model's own business."""
 
     attends = True  # whether the target looks at the source, so that there is something to show
+    longest = sys.maxsize  # most tokens it can write, <eos> included
 
     def head(self, hidden: Tensor) -> Tensor:
         raise NotImplementedError

@@ -75,6 +75,8 @@ class Transformer(EncoderDecoder):
         self.encoder = Stack(section, section.encoder_layers, "self", "encoder")
         self.decoder = Stack(section, section.decoder_layers, "causal", "decoder", cross=True)
         self.tied = section.tie_embeddings != "none"
+        if section.position == "learned":
+            self.longest = section.max_positions
         self.bias = nn.Parameter(torch.zeros(target_size))
         if not self.tied:
             self.weight = nn.Parameter(torch.empty(target_size, section.width))

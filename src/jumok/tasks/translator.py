@@ -100,7 +100,8 @@ class Translator:
         if isinstance(sentences, str):
             raise BadInput("translate() takes a list of sentences: write translate([sentence])")
         given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
-        asked = Asked(wishes, self.search, self.phrases)
+        longest = min(model.longest for model in self.models)
+        asked = Asked(wishes, self.search, self.phrases, longest)
         rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
         jobs = [
             Job(number, row, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -88,8 +89,9 @@ def _agree(prefix: str, require: Sequence[str], forbid: Sequence[str]) -> None:
 class Asked:
     """Wishes for one model: its recipe fills in what they leave open, its vocabulary turns text into tokens."""
 
-    def __init__(self, wishes: Wishes, search: Search, phrases: Phrases) -> None:
-        self.wishes, self.search, self.phrases = wishes, search, phrases
+    def __init__(self, wishes: Wishes, search: Search, phrases: Phrases, longest: int = sys.maxsize) -> None:
+        """`longest`: the most tokens that the model can write at all."""
+        self.wishes, self.search, self.phrases, self.longest = wishes, search, phrases, longest
         self.forbidden = (PAD, START, *phrases.tokenizer.tags.values())
         self.forbidden_phrases = tuple(form for text in wishes.forbid for form in phrases.forbidden(text))
 
@@ -100,7 +102,7 @@ class Asked:
         require = (*wishes.require, *sentence.require)
         if sentence.prefix is not None or sentence.require:
             _agree(prefix, require, wishes.forbid)
-        longest = max_length_for(source_length, search.max_ratio, search.max_extra)
+        longest = min(max_length_for(source_length, search.max_ratio, search.max_extra), self.longest)
         limit = max(longest, wishes.min_length) if wishes.max_length is None else wishes.max_length
         start = self.phrases.known(prefix, "prefix") if prefix.strip() else ()
         if len(start) >= limit:
