@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from jumok import recipe as recipes
+from jumok.errors import Failure
+from jumok.inspect.attention import visible
+from jumok.inspect.fonts import families_for
 from jumok.inspect.forecast_plot import draw_errors, draw_forecast
 from jumok.inspect.html import escape
 from jumok.inspect.report import ExtraSection, write_report
@@ -44,13 +48,15 @@ def _errors(scores: ForecastScores) -> str:
         f'<table class="list scores"><thead><tr>{head}</tr></thead>\n<tbody>\n{chr(10).join(rows)}\n</tbody></table>'
     )
     told = f"Mean absolute error by the number of steps ahead, 1 to {scores.horizon}"
-    picture = _picture(told, lambda dark: draw_errors(scores, "svg", dark=dark))
+    labelled = replace(scores, series=_drawable(scores.series))
+    picture = _picture(told, lambda dark: draw_errors(labelled, "svg", dark=dark))
     return f"{note}\n{table}\n{picture}"
 
 
 def _forecasts(forecaster: SeriesForecaster) -> str:
     known = len(forecaster.series) - forecaster.layout.horizon
-    past, coming = forecaster.outlook(known=known), forecaster.outlook()
+    label = _drawable(forecaster.series.name)
+    past, coming = (replace(each, name=label) for each in (forecaster.outlook(known=known), forecaster.outlook()))
     name = escape(forecaster.series.name)
     first = _picture(
         f"The last forecast of the test part of {name}, beside what came",
@@ -61,6 +67,15 @@ def _forecasts(forecaster: SeriesForecaster) -> str:
         f"<p>The last {len(past.forecast)} values of the series, forecast from those before them, beside what came:</p>"
         f"\n{first}\n<p>What comes next:</p>\n{second}"
     )
+
+
+def _drawable(name: str) -> str:
+    """A trained run must not end without its report because no font here can draw the name of a column."""
+    try:
+        families_for(visible(name))
+    except Failure:
+        return "value"
+    return name
 
 
 def _picture(told: str, draw: Callable[[bool], bytes]) -> str:
