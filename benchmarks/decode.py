@@ -85,7 +85,7 @@ class Jumok:
     def __init__(self, folder: Path, precision: str, threads: int) -> None:
         import torch
 
-        from jumok.models.fast_cpu import fast_stepper
+        from jumok.models.fast import fast_stepper
 
         torch.set_num_threads(threads)
         self.stepper = fast_stepper(load(folder), precision)
@@ -369,7 +369,7 @@ def as_markdown(result: dict[str, Any], engines: list[str]) -> str:
         f"{about['processor']}, {about['cores']} cores, {about['threads']} threads, "
         f"{', '.join(about['instructions'])}; torch {about['torch']}, transformers {about['transformers']}, "
         f"CTranslate2 {about['ctranslate2']}.",
-        f"Sentences per second ({COUNTED}), median; `others` is how many cores other programs used during the timings that count.",
+        f"Sentences per second ({COUNTED}), median; `others`: how many cores other programs used during the timings.",
         "",
         "| cell | " + " | ".join(engines) + " | float32 / HF | best / best CT2 | others |",
         "| --- |" + " ---: |" * (len(engines) + 3),

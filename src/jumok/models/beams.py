@@ -137,7 +137,7 @@ class Past:
         if closed is not None:
             new, own = closed[:, self.used : used], _diagonal(places)
             if layout.place is None:
-                new.unflatten(0, (-1, places)).copy_(own)
+                torch.unflatten(new, 0, (-1, places)).copy_(own)
             else:
                 new.copy_(own.index_select(0, layout.place % places))
         return replace(past, used=used, closed=closed)
@@ -172,7 +172,7 @@ class Past:
     def _needed(self, layout: Layout) -> Integers:
         """(S, E) the entries of each sentence that some row descends from, and others to fill up."""
         assert self.closed is not None
-        best_SE = layout.spread(self.closed[:, : self.used]).unflatten(0, (-1, layout.places)).amax(1).numpy()
+        best_SE = torch.unflatten(layout.spread(self.closed[:, : self.used]), 0, (-1, layout.places)).amax(1).numpy()
         widest = max(1, int((best_SE == 0.0).sum(axis=1).max()))
         return np.argsort(-best_SE, axis=1, kind="stable")[:, :widest]
 
@@ -184,7 +184,7 @@ class Past:
         used = entry_SE.shape[1]
         room = used + 2 * PATIENCE * layout.places
         stores = [
-            _roomy(layer.flatten(2, 3).index_select(2, chosen).unflatten(2, (-1, used)), used, room)
+            _roomy(torch.unflatten(layer.flatten(2, 3).index_select(2, chosen), 2, (-1, used)), used, room)
             for layer in self.layers
         ]
         closed = torch.full((len(layout.owner), room), NEVER)

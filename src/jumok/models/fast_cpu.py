@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -17,11 +16,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batch import Sequences
-from jumok.errors import BadInput
-from jumok.layers.packed import Precision, check_precision, pack
-from jumok.layers.tap import Tap
+from jumok.layers.packed import Precision, pack
 from jumok.models.beams import NEVER, Layout, Past, Source
-from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.fast_layers import PackedStack, keys_and_values
 from jumok.models.transformer import Transformer
 
@@ -92,32 +88,3 @@ class FastTransformer:
     def coverage(self, cache: Cache) -> Tensor:
         assert cache.covered is not None, "the search started without coverage"
         return cache.covered
-
-
-# ------------------------------------------------------------ which models have one
-
-
-def fast_stepper(model: EncoderDecoder, precision: str = "float32") -> FastTransformer | EncoderDecoder:
-    """The fastest stepper there is on the CPU for a model whose weights do not change while it is used.
-
-    In float32 that is the model itself wherever this file has nothing better (a recurrent model, other weights than
-    float32 on the CPU, an attention that somebody observes); bfloat16 and int8 are for Transformers only.
-    """
-    chosen = check_precision(precision)
-    if not isinstance(model, Transformer):
-        if chosen != "float32":
-            raise BadInput(f"--precision {chosen} is for Transformers: this model computes in float32. Leave it out")
-        return model
-    plain = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
-    observed = any(tap._forward_hooks or tap._forward_pre_hooks for tap in model.modules() if isinstance(tap, Tap))
-    if not plain or observed or model.training:
-        return model
-    state = [(weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in model.parameters()]
-    known = _STEPPERS.setdefault(model, {})
-    if chosen not in known or known[chosen][0] != state:
-        known[chosen] = (state, FastTransformer(model, chosen))
-    return known[chosen][1]
-
-
-_STEPPERS: WeakKeyDictionary[Transformer, dict[Precision, tuple[list[tuple[int, int]], FastTransformer]]]
-_STEPPERS = WeakKeyDictionary()

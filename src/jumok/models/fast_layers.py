@@ -44,7 +44,7 @@ class PackedStack:
         turns = None if self.rotary is None else self.rotary(positions_L)
         for layer in self.layers:
             projected = layer.project(layer.before_attention(x_ND)).view(rows, length, -1, self.head_width)
-            query, key, value = projected.split([self.heads, self.groups, self.groups], dim=2)
+            query, key, value = torch.split(projected, [self.heads, self.groups, self.groups], dim=2)
             if turns is not None:
                 query, key = rotate(query, turns), rotate(key, turns)
             query, key, value = query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
@@ -67,7 +67,7 @@ class PackedStack:
         source_bias = view.shaped(None if source.closed is None else source.closed[None, :, None, None], weights)
         for layer, store, memory in zip(self.layers, past.layers, source.layers, strict=True):
             projected = layer.project(layer.before_attention(x_ND)).view(len(x_ND), -1, self.head_width)
-            query, new = projected.split([self.heads, 2 * self.groups], dim=1)
+            query, new = torch.split(projected, [self.heads, 2 * self.groups], dim=1)
             if turns is not None:
                 key, value = new.chunk(2, dim=1)
                 key = rotate(key[:, None], turns)[:, 0]
@@ -178,8 +178,8 @@ def _blocks(stack: Stack) -> list[Block]:
 
 def _together(linears: Sequence[nn.Linear], precision: Precision, first_scale: float = 1.0) -> Packed:
     """Several maps of one input as one; what comes out of the first is scaled."""
-    weights, biases = [part.weight for part in linears], [part.bias for part in linears]
-    weights[0], biases[0] = weights[0] * first_scale, biases[0] * first_scale  # type: ignore[assignment]
+    weights, biases = [part.weight.detach() for part in linears], [part.bias.detach() for part in linears]
+    weights[0], biases[0] = weights[0] * first_scale, biases[0] * first_scale
     return pack(torch.cat(weights), torch.cat(biases), precision)
 
 

@@ -1,0 +1,79 @@
+"""transformer.c as a library: compiled once on this machine, for this processor, and kept in the user's cache.
+
+A C compiler is a help, never a need: without one (or with JUMOK_NATIVE=0) the same steps go through PyTorch
+(models/fast_cpu.py).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+SOURCE = Path(__file__).with_name("transformer.c")
+FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp")
+NATIVE = {"x86_64": ("-march=native",), "AMD64": ("-march=native",)}  # elsewhere it is called -mcpu
+
+
+@lru_cache
+def library() -> ctypes.CDLL | None:
+    """None where there is no compiler, or it does not manage."""
+    if os.environ.get("JUMOK_NATIVE") == "0":
+        return None
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None:
+        return None
+    flags = [*FLAGS, *NATIVE.get(platform.machine(), ("-mcpu=native",))]
+    try:
+        return _load(_compiled(compiler, flags))
+    except (OSError, subprocess.SubprocessError, AttributeError):
+        return None
+
+
+def _compiled(compiler: str, flags: list[str]) -> Path:
+    """The path of the library; its name says what it was made from and for which processor."""
+    made_from = [SOURCE.read_text(encoding="utf-8"), *flags, _processor(), torch.__version__]
+    key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:20]
+    library = cache_folder() / f"transformer-{key}.{'dll' if sys.platform == 'win32' else 'so'}"
+    if not library.exists():
+        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+            made = Path(folder) / library.name
+            command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+            subprocess.run(command, check=True, capture_output=True, timeout=120)
+            os.replace(made, library)
+    return library
+
+
+def cache_folder() -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("jumok")) / "native"
+
+
+def _processor() -> str:
+    """Which instructions there are: a home may be shared by machines that differ."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{platform.machine()} {platform.processor()} {platform.node()}"
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.machine())
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    loaded = ctypes.CDLL(str(path))
+    for name in ("jumok_panel", "jumok_has_int8", "jumok_has_threads"):
+        function = getattr(loaded, name)
+        function.restype, function.argtypes = ctypes.c_longlong, []
+    for name in ("jumok_read", "jumok_step"):
+        getattr(loaded, name).restype = None
+    return loaded
