@@ -11,7 +11,7 @@ from typing import Any
 
 from jumok.api import TrainedTranslator
 from jumok.streaming.lines import Columns, chunk_size, stream
-from jumok.streaming.output import Complete, open_output
+from jumok.streaming.output import Complete, note_of, open_output
 from jumok.streaming.progress import Pace
 from jumok.streaming.sources import Source, Survey
 from jumok.tasks.wishes import Wishes
@@ -63,6 +63,10 @@ def translate_stream(
                         pace.advance(written.sentences, written.size)
     except Complete as nothing_left:
         print(nothing_left, file=sys.stderr)
+    except KeyboardInterrupt:
+        if output is not None and note_of(output).exists():
+            print(f"{output} holds what is done so far: the same command with --resume goes on", file=sys.stderr)
+        raise
 
 
 def _watched(source: Source, output: Path | None) -> bool:
