@@ -50,7 +50,9 @@ def main() -> None:
     found = {name: sides(data / f"{name}.tsv.gz", chosen.runs) for name in ("general.valid", "general.test")}
     found["ntrex.test"] = sides(data / "ntrex.test.tsv.gz", chosen.runs)
     arguments = ["transformer-small", *keys, *KEYS, *chosen.set, "--minutes", str(chosen.minutes)]
-    compare([Run("ko-en", arguments, found, minutes=chosen.minutes + 1)], chosen.runs, chosen.out)
+    compare(
+        [Run("ko-en", arguments, found, minutes=chosen.minutes + 1, penalties=[1.0, 1.5, 2.0])], chosen.runs, chosen.out
+    )
     source, reference = (file.read_text(encoding="utf-8").splitlines() for file in found["general.test"])
     step = len(source) // READ
     shown = source[::step][:READ]

@@ -23,6 +23,7 @@ KEYS = [
     "training.validate_sentences=1014", "training.checkpoint_every=100000", "training.keep=1",
     "search.beam=5", "search.batch=256", "threads=1", "exact=false",
 ]  # fmt: skip
+PENALTIES = [1.0, 1.5, 2.0, 2.5]
 SEEDS = {"en-de-1": 1, "en-de-2": 2, "en-de-3": 3, "de-en": 1, "en-fr": 1}
 TRIED: dict[str, list[str]] = {
     "r-drop-3": ["training.r_drop=3.0"],
@@ -47,11 +48,21 @@ def main() -> None:
         source, target, *_ = name.split("-")
         arguments = ["transformer-small", *KEYS, f"seed={seed}", *chosen.set]
         found = tests(chosen.data, source, target)
-        runs.append(Run(name, [*arguments, *files(chosen.data, source, target)], found, minutes=chosen.limit))
+        runs.append(
+            Run(
+                name,
+                [*arguments, *files(chosen.data, source, target)],
+                found,
+                minutes=chosen.limit,
+                penalties=PENALTIES,
+            )
+        )
     for name in chosen.tried:
         arguments = ["transformer-small", *KEYS, *TRIED[name], *chosen.set]
         val = {"val": tests(chosen.data, "en", "de")["val"]}
-        run = Run(f"try-{name}", [*arguments, *files(chosen.data, "en", "de")], val, minutes=chosen.limit)
+        run = Run(
+            f"try-{name}", [*arguments, *files(chosen.data, "en", "de")], val, minutes=chosen.limit, penalties=PENALTIES
+        )
         runs.append(run)
     table = compare(runs, chosen.runs, chosen.out)
     for split in ("val", "test_2016_flickr"):

@@ -28,6 +28,7 @@ class Run:
     group: str = ""
     minutes: float = 7.5  # after which it is stopped; it saves, and the best checkpoint so far is scored
     evaluate: list[str] = field(default_factory=list)  # further arguments of `jumok evaluate`
+    penalties: list[float] = field(default_factory=list)  # length penalties to choose from, on val
 
 
 class Failed(Exception):
@@ -64,18 +65,28 @@ def train(run: Run, place: Path) -> dict[str, Any]:
     }
 
 
-def score(run: Run, test: str, place: Path) -> dict[str, Any]:
+def score(run: Run, test: str, place: Path, penalty: float | None = None) -> dict[str, Any]:
     source, reference = run.tests[test]
     command = [sys.executable, "-m", "jumok", "evaluate", "--run", str(place / run.name), "--json", *run.evaluate]
     command += ["--source", str(source), "--reference", str(reference)]
+    command += [] if penalty is None else ["--length-penalty", str(penalty)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
         raise Failed(f"{run.name} on {test}: {result.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(result.stdout)
+    found: dict[str, Any] = {**json.loads(result.stdout), "length_penalty": penalty}
     scores = [f"{item['name']} {item['score']:.2f} ({item['signature']})" for item in found["scores"]]
     scores += [f"lower-cased, tokenised BLEU {item['score']:.2f}" for item in found.get("tutorial", [])]
-    print(f"{run.name:18} {test:17} {'   '.join(scores)}", flush=True)
+    chosen = "" if penalty is None else f" (length penalty {penalty:g})"
+    print(f"{run.name:18} {test:17} {'   '.join(scores)}{chosen}", flush=True)
     return found
+
+
+def bleu(found: dict[str, Any]) -> float:
+    return float(found["scores"][0]["score"])
+
+
+def best_on_val(run: Run, val: str, place: Path) -> dict[str, Any]:
+    return max((score(run, val, place, penalty) for penalty in run.penalties or [None]), key=bleu)
 
 
 def machine() -> dict[str, str]:
@@ -99,21 +110,22 @@ def compare(runs: list[Run], place: Path, out: Path | None) -> dict[str, dict[st
             result = train(run, place)
             print(f"{run.name:18} {result['minutes']} minutes, {result['updates']} updates", flush=True)
             val = next(iter(run.tests))
-            table[run.name] = {**result, val: score(run, val, place)}
+            table[run.name] = {**result, val: best_on_val(run, val, place)}
             write()
         except Failed as error:
             print(error, flush=True)
 
     def tested(run: Run) -> None:
-        for test in list(run.tests)[1:]:
-            table[run.name][test] = score(run, test, place)
+        val, *others = run.tests
+        for test in others:
+            table[run.name][test] = score(run, test, place, table[run.name][val]["length_penalty"])
         write()
 
     with ThreadPoolExecutor(len(runs)) as pool:
         list(pool.map(trained, runs))
         best: dict[str, Run] = {}
         done = [run for run in runs if run.name in table]
-        for run in sorted(done, key=lambda run: table[run.name][next(iter(run.tests))]["scores"][0]["score"]):
+        for run in sorted(done, key=lambda run: bleu(table[run.name][next(iter(run.tests))])):
             best[run.group or run.name] = run
         list(pool.map(tested, best.values()))
     return table
