@@ -10,6 +10,7 @@ import pytest
 from translators import CPU, sentences, translator
 
 from jumok.errors import BadInput
+from jumok.models.compiled import CompiledTransformer
 from jumok.models.fast_cpu import FastTransformer
 from jumok.tasks.engine import Engine, stepper_for
 from jumok.tasks.phrases import pattern
@@ -61,7 +62,7 @@ def test_the_search_that_stays_on_a_device_gives_every_row_its_own() -> None:
 
 def test_the_engine_of_a_loaded_transformer_is_the_packed_one() -> None:
     translating = translator()
-    assert isinstance(fast(translating).engine.stepper, FastTransformer)
+    assert isinstance(fast(translating).engine.stepper, CompiledTransformer | FastTransformer)
     assert translator().engine.stepper is not None
     with pytest.raises(BadInput, match="--precision half: give float32, bfloat16 or int8"):
         Engine(translating.models, CPU, "half")

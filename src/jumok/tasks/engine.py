@@ -13,9 +13,9 @@ import torch
 
 from jumok.data.batch import source_batch
 from jumok.errors import BadInput
-from jumok.layers.packed import PRECISIONS, check_precision
+from jumok.layers.packed import PRECISIONS
 from jumok.models.encoder_decoder import EncoderDecoder
-from jumok.models.fast_cpu import FastTransformer
+from jumok.models.fast import fast_stepper
 from jumok.models.transformer import Transformer
 from jumok.search import Ensemble, Hypothesis, SearchOptions, Stepper, refill
 from jumok.search.on_device import device_search_fits, generate_on_device
@@ -77,7 +77,7 @@ class Engine:
 def stepper_for(model: EncoderDecoder, precision: str, device: torch.device) -> Stepper:
     """The fastest Stepper there is for a model, a precision and a place."""
     if isinstance(model, Transformer) and device.type == "cpu":
-        return FastTransformer(model, check_precision(precision))
+        return fast_stepper(model, precision)
     if precision == "float32":
         return model
     if not isinstance(model, Transformer):
