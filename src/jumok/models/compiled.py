@@ -23,7 +23,8 @@ from jumok.models.native import library
 from jumok.models.native_stack import NUMBER, POINTER, Linear, NativeStack, Packer
 from jumok.models.transformer import Transformer
 
-FIRST_ENTRIES, FIRST_LENGTH = 8, 32  # for each sentence, and of each hypothesis; both grow by themselves
+FIRST_ENTRIES, FIRST_LENGTH = 32, 32  # for each sentence, and of each hypothesis; both grow by themselves
+STEPS = 8  # at least, for which there are entries after those that are free were collected
 
 
 class Step(ctypes.Structure):
@@ -94,8 +95,8 @@ class Past:
         needed = torch.zeros(entries, dtype=torch.bool)
         needed[self.ancestors[:, : self.length].flatten()] = True
         self.free = torch.nonzero(~needed).flatten().int()
-        if len(self.free) < max(count, entries // 4):
-            more = max(entries, 2 * count)
+        if len(self.free) < STEPS * count:
+            more = max(entries, STEPS * count)
             self.pool = [F.pad(layer, (0, 0, 0, 0, 0, more)) for layer in self.pool]
             self.free = torch.cat((self.free, torch.arange(entries, entries + more, dtype=torch.int32)))
 
@@ -133,15 +134,15 @@ def compiles(model: Transformer, precision: Precision) -> bool:
     found = library()
     if found is None or not (found.jumok_has_threads() or torch.get_num_threads() == 1):
         return False
-    if precision == "int8":
-        return bool(found.jumok_has_int8()) and model.section.width % 4 == model.section.feed_forward % 4 == 0
-    return precision == "float32"
+    known = {"float32": 1, "bfloat16": found.jumok_has_bfloat16(), "int8": found.jumok_has_int8()}
+    together = {"float32": 1, "bfloat16": 2, "int8": 4}[precision]  # inputs that are multiplied at once
+    return bool(known[precision]) and model.section.width % together == model.section.feed_forward % together == 0
 
 
 class CompiledTransformer:
     """A Stepper (search/stepper.py) with a packed copy of a model's weights."""
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def __init__(self, model: Transformer, precision: Precision = "float32") -> None:
         found = library()
         assert found is not None
@@ -155,7 +156,6 @@ class CompiledTransformer:
         self.head = packer.matrix(model.embedding.weight if model.tied else model.weight, model.bias)
         self.numbers = count()  # of the blocks that were read
 
-    @torch.inference_mode()
     def encode(self, batch: Sequences) -> Source:
         """Padding is left out."""
         lengths, ids = batch.lengths, batch.ids
@@ -178,14 +178,12 @@ class CompiledTransformer:
         ones = torch.ones_like(starts)
         return Source(torch.stack((address, ones * block.stride(0), lengths, ones * number), 1), {number: block}, width)
 
-    @torch.inference_mode()
     def start(self, memory: Source, rows: int, capacity: int, coverage: bool = False) -> Cache:
         stack = self.decoder
         stack.reach(capacity)
         past = Past(stack.layers, FIRST_ENTRIES * rows, stack.keys, rows, min(capacity, FIRST_LENGTH))
         return Cache(past, torch.zeros(rows, memory.width) if coverage else None)
 
-    @torch.inference_mode()
     def step(self, tokens: Tensor, positions: Tensor, memory: Source, cache: Cache) -> tuple[Tensor, Cache]:
         past, stack, covered, rows = cache.past, self.decoder, cache.covered, len(tokens)
         tokens, positions = tokens.contiguous(), positions.contiguous()
@@ -204,12 +202,10 @@ class CompiledTransformer:
         )  # fmt: skip
         return log_probs, cache
 
-    @torch.inference_mode()
     def select(self, memory: Source, cache: Cache, rows: Tensor) -> tuple[Source, Cache]:
         covered = None if cache.covered is None else cache.covered.index_select(0, rows)
         return memory.select(rows), Cache(cache.past.select(rows), covered)
 
-    @torch.inference_mode()
     def join(self, parts: Sequence[tuple[Source, Cache]]) -> tuple[Source, Cache]:
         memory = Source.join([source for source, _ in parts])
         past = Past.join([cache.past for _, cache in parts])

@@ -71,7 +71,7 @@ def _processor() -> str:
 
 def _load(path: Path) -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(path))
-    for name in ("jumok_panel", "jumok_has_int8", "jumok_has_threads"):
+    for name in ("jumok_panel", "jumok_has_int8", "jumok_has_bfloat16", "jumok_has_threads"):
         function = getattr(loaded, name)
         function.restype, function.argtypes = ctypes.c_longlong, []
     for name in ("jumok_read", "jumok_step"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from jumok.layers.position import Learned
 from jumok.layers.stack import Stack
 
 NUMBER, POINTER, REAL = ctypes.c_longlong, ctypes.c_void_p, ctypes.c_double
-KINDS: dict[Precision, int] = {"float32": 0, "int8": 1}
+KINDS: dict[Precision, int] = {"float32": 0, "int8": 1, "bfloat16": 2}
 ACTIVATIONS = ("relu", "gelu", "silu", "swiglu")
 
 
@@ -49,6 +50,7 @@ class Whole(ctypes.Structure):
 
 
 class Positions(ctypes.Structure):
+    tables: list[Tensor]
     _fields_ = (("added", POINTER), ("turns", POINTER), ("relative", POINTER), ("reach", NUMBER), ("origin", NUMBER))
 
 
@@ -74,9 +76,11 @@ class Packer:
         outputs, inputs = weight.shape
         more = -outputs % self.panel
         weight, bias = F.pad(weight.detach().float(), (0, 0, 0, more)), F.pad(bias.detach().float(), (0, more))
-        if self.precision == "float32":
-            panels = weight.view(-1, self.panel, inputs).transpose(1, 2)
-            return Linear(inputs, outputs, KINDS["float32"], self.keep(panels), self.keep(bias), None, None)
+        if self.precision != "int8":
+            together = 1 if self.precision == "float32" else 2  # inputs that are multiplied at once
+            panels = weight.view(-1, self.panel, inputs // together, together).transpose(1, 2)
+            panels = panels.to(getattr(torch, self.precision))
+            return Linear(inputs, outputs, KINDS[self.precision], self.keep(panels), self.keep(bias), None, None)
         scale = (weight.abs().amax(dim=1) / 127).clamp(min=1e-12)
         rounded = (weight / scale[:, None]).round().to(torch.int8)
         panels = rounded.view(-1, self.panel, inputs // 4, 4).transpose(1, 2)
@@ -123,39 +127,46 @@ class NativeStack:
         self.added, self.rotary, self.relative, self.reach = stack.added, stack.rotary, stack.relative, stack.reach
         self.layers, self.keys = len(blocks), attention.groups * attention.head_width
         self.width, inner = embedding.size(1), feed.inner.out_features
-        self.widest = max(self.width + 2 * self.keys, inner if feed.gate is None else 2 * inner)
-        self.most_inputs = max(self.width, inner)
+        widest = max(self.width + 2 * self.keys, inner if feed.gate is None else 2 * inner)
+        # floats of a row in each part of the room, in whole lines of the processor's cache
+        parts = (self.width, self.width, widest, self.width, 1, -(-max(self.width, inner) // 2))
+        self.offsets = [0, *accumulate(-(-part // 16) * 16 for part in parts)]
         self.blocks = (Layer * len(blocks))(*(packer.layer(block) for block in blocks))
         self.structure = Whole(
             self.width, attention.heads, attention.groups, attention.head_width, inner,
             ACTIVATIONS.index(feed.activation), blocks[0].attention_norm.pre, len(blocks), self.width**0.5,
             packer.keep(embedding), self.blocks, packer.norm(stack.norm),
         )  # fmt: skip
-        self.packer = packer
-        self.table: Tensor | None = None  # of the relative positions: (heads, distances)
+        self.packer = packer  # keeps what the structures point to
+        self.known, self.where = 0, Positions()
 
     def positions(self, length: int) -> Positions:
         """Where words stand, for positions below `length`."""
+        if length <= self.known:
+            return self.where
         self.reach(length)
-        found = Positions()
+        where = Positions()
+        tables: list[Tensor] = []  # stay as long as somebody looks into them, also when longer ones have been made
         if self.added is not None:
-            rows = self.added.weight if isinstance(self.added, Learned) else self.added.rows
-            found.added = rows.data_ptr()
+            tables.append(self.added.weight if isinstance(self.added, Learned) else self.added.rows)
+            where.added = tables[-1].data_ptr()
         if self.rotary is not None:
-            found.turns = self.rotary.rows.data_ptr()
+            tables.append(self.rotary.rows)
+            where.turns = tables[-1].data_ptr()
         if self.relative is not None:
-            if self.table is None or self.table.size(1) < 2 * length - 1:
-                # keys that stand up to `far` before and after a query; the table keeps 0 in its middle
-                far = 2 * length
-                self.table = self.relative(torch.tensor([far]), torch.arange(2 * far + 1))[0, :, 0].contiguous()
-            found.relative, found.reach = self.table.data_ptr(), self.table.size(1)
-            found.origin = self.table.size(1) // 2
-        return found
+            # keys that stand up to `far` before and after a query; the query itself is in the middle
+            far = length - 1
+            with torch.no_grad():
+                bias = self.relative(torch.tensor([far]), torch.arange(2 * far + 1))
+            tables.append(bias[0, :, 0].contiguous())
+            where.relative, where.reach, where.origin = tables[-1].data_ptr(), 2 * far + 1, far
+        where.tables = tables
+        self.known, self.where = length, where
+        return where
 
     def room(self, rows: int) -> tuple[Room, Tensor]:
         """Room for the intermediate results of so many rows, and the tensor that it lies in."""
-        counts = [rows * self.width, rows * self.width, rows * self.widest, rows * self.width, rows]
-        counts = [-(-count // 16) * 16 for count in counts]  # each begins a new line of the processor's cache
-        store = torch.empty(sum(counts) + -(-rows * self.most_inputs // 4))
-        ends = [sum(counts[: place + 1]) for place in range(len(counts))]
-        return Room(*(store.data_ptr() + 4 * start for start in (0, *ends))), store
+        *starts, end = self.offsets
+        store = torch.empty(rows * end)
+        address, step = store.data_ptr(), 4 * rows
+        return Room(*[address + step * start for start in starts]), store

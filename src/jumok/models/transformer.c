@@ -28,13 +28,14 @@ typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias
 typedef int32_t whole __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef long long number;
 
-enum { FLOAT32, INT8 };
+enum { FLOAT32, INT8, BFLOAT16 };
 enum { NO_NORM, LAYER_NORM, RMS_NORM };
 enum { RELU, GELU, SILU, SWIGLU };
 
 typedef struct {
     number inputs, outputs, kind;
-    const void *weight; /* panels of PANEL outputs; FLOAT32: (panel, inputs, PANEL), INT8: (panel, inputs/4, PANEL, 4) */
+    const void *weight; /* panels of PANEL outputs: (panel, inputs, PANEL), INT8: (panel, inputs/4, PANEL, 4),
+                           BFLOAT16: (panel, inputs/2, PANEL, 2) */
     const float *bias, *scale; /* of every output; INT8: weight = scale * integer */
     const int32_t *sum;        /* INT8: 128 times the sum of an output's integers */
 } Linear;
@@ -67,7 +68,7 @@ typedef struct { /* where words stand; what a model does not use is NULL */
 
 typedef struct { /* room for intermediate results of all rows */
     float *x, *normed, *wide, *seen, *scale;
-    uint8_t *rounded;
+    uint8_t *rounded; /* 2 bytes for each input of a product */
 } Room;
 
 /* ------------------------------------------------------------ many numbers at a time */
@@ -150,19 +151,48 @@ static inline __attribute__((always_inline)) void tile_int8(const int rows, cons
 #endif
 }
 
+static inline __attribute__((always_inline)) void tile_bfloat16(const int rows, const uint16_t *x, number inputs,
+                                                                const uint16_t *w, lanes out[][2]) {
+#ifdef __AVX512BF16__
+    __m512 sum[12][2];
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++) sum[r][0] = sum[r][1] = _mm512_setzero_ps();
+    for (number k = 0; k < inputs; k += 2, w += 2 * PANEL) {
+        const __m512i left = _mm512_loadu_si512(w), right = _mm512_loadu_si512(w + PANEL);
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++) {
+            int32_t two;
+            memcpy(&two, x + r * inputs + k, 4);
+            const __m512i value = _mm512_set1_epi32(two);
+            __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum[r][0]) : "v"(value), "v"(left));
+            __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum[r][1]) : "v"(value), "v"(right));
+        }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        for (int half = 0; half < 2; half++) out[r][half] = (lanes)sum[r][half];
+#else
+    (void)rows, (void)x, (void)inputs, (void)w, (void)out;
+#endif
+}
+
 /* A function for each number of rows, by itself: the compiler then keeps all its sums in registers. */
 #define TILE(r)                                                                                                        \
-    static __attribute__((noinline)) void float_##r(const float *x, number n, const float *w, lanes out[][2]) {        \
+    static __attribute__((noinline)) void float_##r(const void *x, number n, const void *w, lanes out[][2]) {          \
         tile_float(r, x, n, w, out);                                                                                   \
     }                                                                                                                  \
-    static __attribute__((noinline)) void int8_##r(const uint8_t *x, number n, const int8_t *w, lanes out[][2]) {      \
+    static __attribute__((noinline)) void int8_##r(const void *x, number n, const void *w, lanes out[][2]) {           \
         tile_int8(r, x, n, w, out);                                                                                    \
+    }                                                                                                                  \
+    static __attribute__((noinline)) void bfloat_##r(const void *x, number n, const void *w, lanes out[][2]) {         \
+        tile_bfloat16(r, x, n, w, out);                                                                                \
     }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
-#define TILES(kind)                                                                                                    \
-    {kind##_1, kind##_2, kind##_3, kind##_4, kind##_5, kind##_6, kind##_7, kind##_8, kind##_9, kind##_10, kind##_11, kind##_12}
-static void (*const float_tile[12])(const float *, number, const float *, lanes[][2]) = TILES(float);
-static void (*const int8_tile[12])(const uint8_t *, number, const int8_t *, lanes[][2]) = TILES(int8);
+#define ALL(kind)                                                                                                      \
+    {kind##_1, kind##_2, kind##_3, kind##_4,  kind##_5,  kind##_6,                                                     \
+     kind##_7, kind##_8, kind##_9, kind##_10, kind##_11, kind##_12}
+static void (*const tiles[3][12])(const void *, number, const void *, lanes[][2]) = {ALL(float), ALL(int8), ALL(bfloat)};
+static const number bytes[3] = {4, 1, 2};
 
 /* Rows to 8 bits: x ~ scale * (rounded - 128), a scale for each row. What is not a number stays so in its scale. */
 static void round_rows(const float *x, number rows, number inputs, uint8_t *rounded, float *scale) {
@@ -178,25 +208,37 @@ static void round_rows(const float *x, number rows, number inputs, uint8_t *roun
     }
 }
 
+/* Rows to the upper 16 bits of their floats, to the nearest, ties to even. */
+static void shorten_rows(const float *x, number rows, number inputs, uint16_t *rounded) {
+#pragma omp for schedule(static)
+    for (number n = 0; n < rows; n++)
+        for (number k = 0; k < inputs; k++) {
+            uint32_t bits;
+            memcpy(&bits, x + n * inputs + k, 4);
+            const uint32_t near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+            rounded[n * inputs + k] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : near); /* NaN stays */
+        }
+}
+
 /* out = x W + b, (rows, outputs) with `stride` between rows of out. */
 static void linear(const Linear *map, const float *x, number rows, float *out, number stride, const Room *room) {
     const number inputs = map->inputs, outputs = map->outputs, panels = (outputs + PANEL - 1) / PANEL;
     const number chunks = (rows + CHUNK - 1) / CHUNK;
+    const number size = bytes[map->kind];
+    const char *from = map->kind == FLOAT32 ? (const char *)x : (const char *)room->rounded;
     if (map->kind == INT8) round_rows(x, rows, inputs, room->rounded, room->scale);
+    if (map->kind == BFLOAT16) shorten_rows(x, rows, inputs, (uint16_t *)room->rounded);
 #pragma omp for schedule(static)
     for (number unit = 0; unit < chunks * panels; unit++) {
         const number panel = unit % panels, first = unit / panels * CHUNK;
         const number last = first + CHUNK < rows ? first + CHUNK : rows;
         const number column = panel * PANEL, columns = outputs - column < PANEL ? outputs - column : PANEL;
+        const char *weight = (const char *)map->weight + panel * PANEL * inputs * size;
         for (number n = first; n < last; n += ROWS) {
             const int count = (int)(last - n < ROWS ? last - n : ROWS);
             lanes tile[12][2];
-            if (map->kind == FLOAT32) {
-                const float *w = (const float *)map->weight + panel * PANEL * inputs;
-                float_tile[count - 1](x + n * inputs, inputs, w, tile);
-            } else {
-                const int8_t *w = (const int8_t *)map->weight + panel * PANEL * inputs;
-                int8_tile[count - 1](room->rounded + n * inputs, inputs, w, tile);
+            tiles[map->kind][count - 1](from + n * inputs * size, inputs, weight, tile);
+            if (map->kind == INT8)
                 for (int r = 0; r < count; r++)
                     for (int half = 0; half < 2; half++) {
                         const number at = column + half * LANES;
@@ -204,7 +246,6 @@ static void linear(const Linear *map, const float *x, number rows, float *out, n
                         const lanes scale = *(const lanes *)(map->scale + at) * room->scale[n + r];
                         tile[r][half] = __builtin_convertvector(sum, lanes) * scale;
                     }
-            }
             const lanes left = *(const lanes *)(map->bias + column), right = *(const lanes *)(map->bias + column + LANES);
             for (int r = 0; r < count; r++) {
                 tile[r][0] += left, tile[r][1] += right;
@@ -421,6 +462,14 @@ number jumok_panel(void) { return PANEL; }
 
 number jumok_has_int8(void) {
 #ifdef __AVX512VNNI__
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+number jumok_has_bfloat16(void) {
+#ifdef __AVX512BF16__
     return 1;
 #else
     return 0;
