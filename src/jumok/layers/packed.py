@@ -8,6 +8,7 @@ quarter. int8 (dynamic): W is rounded to 8 bits with a scale for each output, x 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, Protocol
 
@@ -121,19 +122,27 @@ class Int8:
         with warnings.catch_warnings():  # PyTorch means to replace its quantized tensors some day; has_int8 will tell
             warnings.simplefilter("ignore")
             rounded = torch.quantize_per_channel(weight, scale, zero, 0, torch.qint8)
-        self.packed = torch.ops.quantized.linear_prepack(rounded, bias)
+        self.packed, self.outputs = torch.ops.quantized.linear_prepack(rounded, bias), len(weight)
         self.linear = torch.ops.quantized.linear_dynamic.default
         self.linear_relu = torch.ops.quantized.linear_relu_dynamic.default
         self.narrow = not torch.cpu._is_vnni_supported()  # older processors sum pairs in 16 bits: x gets 7 bits there
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self.linear(x, self.packed, self.narrow)
+        return self._product(self.linear, x)
 
     def relu(self, x: Tensor) -> Tensor:
-        return self.linear_relu(x, self.packed, self.narrow)
+        return self._product(self.linear_relu, x)
 
     def plus(self, x: Tensor, residual: Tensor) -> Tensor:
-        return self.linear(x, self.packed, self.narrow).add_(residual)
+        return self._product(self.linear, x).add_(residual)
+
+    def _product(self, linear: Callable[..., Tensor], x: Tensor) -> Tensor:
+        try:
+            return linear(x, self.packed, self.narrow)
+        except RuntimeError:  # there is no scale for what is no number
+            if bool(x.isfinite().all()):
+                raise
+            return x.new_full((len(x), self.outputs), float("nan"))
 
 
 # ------------------------------------------------------------ what there is

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import torch
 
+from jumok.data.store_build import default_cache
+
 SOURCE = Path(__file__).with_name("transformer.c")
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp")
 NATIVE = {"x86_64": ("-march=native",), "AMD64": ("-march=native",)}  # elsewhere it is called -mcpu
@@ -43,7 +45,7 @@ def _compiled(compiler: str, flags: list[str]) -> Path:
     """The path of the library; its name says what it was made from and for which processor."""
     made_from = [SOURCE.read_text(encoding="utf-8"), *flags, _processor(), torch.__version__]
     key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:20]
-    library = cache_folder() / f"transformer-{key}.{'dll' if sys.platform == 'win32' else 'so'}"
+    library = default_cache() / "native" / f"transformer-{key}.{'dll' if sys.platform == 'win32' else 'so'}"
     if not library.exists():
         library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
@@ -52,12 +54,6 @@ def _compiled(compiler: str, flags: list[str]) -> Path:
             subprocess.run(command, check=True, capture_output=True, timeout=120)
             os.replace(made, library)
     return library
-
-
-def cache_folder() -> Path:
-    import pooch
-
-    return Path(pooch.os_cache("jumok")) / "native"
 
 
 def _processor() -> str:
