@@ -25,7 +25,10 @@ WORDS, LONGEST = 90, 14
 @pytest.fixture
 def marian(monkeypatch: pytest.MonkeyPatch) -> Any:
     pytest.importorskip("transformers")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+    folder = Path(__file__).parents[2] / "benchmarks"
+    if not folder.exists():
+        pytest.skip("the benchmarks are not part of this package")
+    monkeypatch.syspath_prepend(str(folder))
     yield importlib.import_module("marian")
     sys.modules.pop("marian", None)
 
