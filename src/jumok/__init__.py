@@ -12,14 +12,15 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jumok.api import TrainedLanguageModel, TrainedTranslator, load, train
+    from jumok.api import TrainedLanguageModel, TrainedTranslator, load, load_translator, train
     from jumok.errors import BadInput, JumokError
     from jumok.inspect.record import record
     from jumok.recipe import Recipe, read
+    from jumok.tasks.wishes import Sentence
 
 __all__ = [
-    "BadInput", "JumokError", "Recipe", "TrainedLanguageModel", "TrainedTranslator", "__version__", "load", "read",
-    "record", "train",
+    "BadInput", "JumokError", "Recipe", "Sentence", "TrainedLanguageModel", "TrainedTranslator", "__version__", "load",
+    "load_translator", "read", "record", "train",
 ]  # fmt: skip
 
 try:
@@ -29,6 +30,7 @@ except metadata.PackageNotFoundError:  # run from source, as on a machine where 
 
 _HOMES = {
     "load": "jumok.api",
+    "load_translator": "jumok.api",
     "train": "jumok.api",
     "TrainedTranslator": "jumok.api",
     "TrainedLanguageModel": "jumok.api",
@@ -37,6 +39,7 @@ _HOMES = {
     "JumokError": "jumok.errors",
     "Recipe": "jumok.recipe",
     "read": "jumok.recipe",
+    "Sentence": "jumok.tasks.wishes",
 }
 
 
