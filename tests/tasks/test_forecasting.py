@@ -15,6 +15,8 @@ from jumok.data.series_generated import tides
 from jumok.errors import BadInput
 from jumok.tasks.build import build_task
 from jumok.tasks.forecasting import ForecastingTask
+from jumok.training.run import RunFolder
+from jumok.training.verify import differences
 
 QUICK = [
     "threads=1", "data.series.length=1000", "data.series.horizon=12", "data.series.window=48", "model.width=32",
@@ -192,3 +194,27 @@ def test_recipes_that_do_not_fit_together() -> None:
             recipes.read("forecast", [key])
     with pytest.raises(BadInput, match="seq2seq cannot learn task: forecasting; use forecaster"):
         build_task(recipes.read("forecast", ["model.kind=seq2seq"]), torch.device("cpu"), print)
+
+
+class Stop:
+    """Ends a run in the middle, after a checkpoint, as a kill would."""
+
+    def event(self, event: str, update: int, values: dict[str, object]) -> None:
+        if event == "train" and update == 8:
+            raise KeyboardInterrupt
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("cell", ["lstm", "transformer"])
+def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path, cell: str) -> None:
+    keys = ["data.series.length=300", "data.series.horizon=6", "data.series.window=16", "model.width=8", "threads=1"]
+    keys += [f"model.cell={cell}", "model.heads=2", "model.dropout=0.2", "training.updates=12", "training.log_every=1"]
+    keys += ["training.batch_tokens=512", "training.validate_every=6", "training.checkpoint_every=6"]
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    api.train("forecast", whole, keys, quiet=True, report=False)
+    with pytest.raises(KeyboardInterrupt):
+        api.train("forecast", cut, keys, quiet=True, report=False, sinks=[Stop()])
+    assert RunFolder(cut).pointed("last") == 6
+    api.train(None, cut, resume=True, quiet=True, report=False)
+    assert differences(RunFolder(whole), RunFolder(cut)) == []
