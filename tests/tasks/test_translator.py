@@ -199,6 +199,9 @@ def test_a_problem_names_its_sentence_in_the_whole_input() -> None:
     with pytest.raises(BadSentence, match="sentence 42") as caught:
         translator().found(asked, Wishes(max_length=9, first=40))
     assert caught.value.index == 1
+    for asked in (Sentence("I am.", prefix="漢字"), Sentence("I am.", require=("漢字",)), Sentence("I am.", "un chat")):
+        with pytest.raises(BadSentence, match=r"sentence 2: .*(outside the vocabulary|forbidden)"):
+            translator().translate(["I am.", asked], forbid=["chat"])
 
 
 # ------------------------------------------------------------ ensembles

@@ -12,6 +12,7 @@ from jumok.errors import BadInput
 from jumok.recipe import Search
 from jumok.search import SearchOptions, max_length_for
 from jumok.search.constraints import Required
+from jumok.search.options import Phrase
 from jumok.tasks.phrases import Phrases, pattern
 
 
@@ -98,13 +99,9 @@ class Asked:
     def options(self, number: int, sentence: Sentence, source_length: int) -> list[SearchOptions]:
         """One search or several for a sentence: samples, or the ways of writing what is required."""
         wishes, search = self.wishes, self.search
-        prefix = wishes.prefix if sentence.prefix is None else sentence.prefix
-        require = (*wishes.require, *sentence.require)
-        if sentence.prefix is not None or sentence.require:
-            _agree(prefix, require, wishes.forbid)
+        start, forms = self._tokens(number, sentence)
         longest = min(max_length_for(source_length, search.max_ratio, search.max_extra), self.longest)
         limit = max(longest, wishes.min_length) if wishes.max_length is None else wishes.max_length
-        start = self.phrases.known(prefix, "prefix") if prefix.strip() else ()
         if len(start) >= limit:
             raise BadSentence(
                 number,
@@ -114,7 +111,6 @@ class Asked:
             )
         # a beam of the recipe's is widened for what was asked; one that was asked for stays as it is
         beam = wishes.beam or (1 if wishes.sample else max(search.beam, wishes.nbest))
-        forms = list(islice(product(*(self.phrases.required(text) for text in require)), FORMS))
         fitting = [form for form in forms if _room(form, start) < limit]
         if not fitting:
             needed = min(_room(form, start) for form in forms) + 1
@@ -129,7 +125,7 @@ class Asked:
             SearchOptions(
                 beam=beam,
                 # whether an output holds what is required as whole words is seen afterwards: among all there are
-                nbest=1 if wishes.sample else beam if require else wishes.nbest,
+                nbest=1 if wishes.sample else beam if form else wishes.nbest,
                 length_penalty=_or(wishes.length_penalty, search.length_penalty),
                 coverage_penalty=_or(wishes.coverage_penalty, search.coverage_penalty),
                 min_length=wishes.min_length,
@@ -150,6 +146,19 @@ class Asked:
             for form in fitting
             for draw in range(count)
         ]
+
+    def _tokens(self, number: int, sentence: Sentence) -> tuple[Phrase, list[tuple[Phrase, ...]]]:
+        """How the output begins, and the ways of writing what it must hold."""
+        prefix = self.wishes.prefix if sentence.prefix is None else sentence.prefix
+        own = sentence.prefix is not None or bool(sentence.require)
+        try:
+            if own:
+                _agree(prefix, self.required(sentence), self.wishes.forbid)
+            start = self.phrases.known(prefix, "prefix") if prefix.strip() else ()
+            each = [self.phrases.required(text) for text in self.required(sentence)]
+        except BadInput as error:
+            raise BadSentence(number, self.wishes.first, f": {error}") if own else error from None
+        return start, list(islice(product(*each), FORMS))
 
     def required(self, sentence: Sentence) -> tuple[str, ...]:
         return (*self.wishes.require, *sentence.require)
