@@ -22,7 +22,7 @@ from jumok.models.fast import fast_stepper
 from jumok.models.fast_cpu import FastTransformer
 from jumok.models.seq2seq import Seq2Seq
 from jumok.recipe import Seq2SeqSection
-from jumok.search import SearchOptions, generate
+from jumok.search import SearchOptions, generate, refill
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
 KINDS = [FastTransformer, CompiledTransformer]
@@ -71,6 +71,16 @@ def test_the_same_translations(kind: Kind, beam: int, seed: int) -> None:
     for ours, theirs in zip(generate(kind(model), rows, options), generate(model, rows, options), strict=True):
         assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
         assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+
+
+def test_a_batch_that_is_kept_full_for_long(kind: Kind, seed: int) -> None:
+    """More steps than the model has positions, and none of a sentence: rows that have left do not count."""
+    drawn = random.Random(seed)
+    model = model_of(position=drawn.choice(["learned", "relative", "rotary"]), max_positions=13)
+    options = SearchOptions(beam=2, max_length=13)
+    rows = [([drawn.randrange(4, 60) for _ in range(drawn.randint(1, 12))], options) for _ in range(40)]
+    found, expected = (dict(refill(stepper, rows, 5)) for stepper in (kind(model), model))
+    assert [found[place][0].tokens for place in range(40)] == [expected[place][0].tokens for place in range(40)]
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

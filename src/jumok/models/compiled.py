@@ -76,7 +76,7 @@ class Past:
     def extend(self, positions: Tensor) -> Tensor:
         """An entry for the next word of each row, which descends from it. Returns which (N)."""
         rows = len(self.ancestors)
-        self.length += 1
+        self.length = int(positions.max()) + 1
         if self.length > self.ancestors.size(1):
             self.ancestors = F.pad(self.ancestors, (0, self.ancestors.size(1)))
         new = self.take(rows)
@@ -197,7 +197,7 @@ class CompiledTransformer:
             None if covered is None else covered.data_ptr(), memory.width, log_probs.data_ptr(),
         )  # fmt: skip
         self.library.jumok_step(
-            ctypes.byref(stack.structure), ctypes.byref(stack.positions(past.ancestors.size(1))), ctypes.byref(room),
+            ctypes.byref(stack.structure), ctypes.byref(stack.positions(past.length)), ctypes.byref(room),
             ctypes.byref(self.head), ctypes.byref(step),
         )  # fmt: skip
         return log_probs, cache

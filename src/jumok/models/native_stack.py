@@ -145,23 +145,23 @@ class NativeStack:
         if length <= self.known:
             return self.where
         self.reach(length)
-        where = Positions()
+        where, known = Positions(), 1 << 30
         tables: list[Tensor] = []  # stay as long as somebody looks into them, also when longer ones have been made
         if self.added is not None:
             tables.append(self.added.weight if isinstance(self.added, Learned) else self.added.rows)
-            where.added = tables[-1].data_ptr()
+            where.added, known = tables[-1].data_ptr(), len(tables[-1])
         if self.rotary is not None:
             tables.append(self.rotary.rows)
-            where.turns = tables[-1].data_ptr()
+            where.turns, known = tables[-1].data_ptr(), len(tables[-1])
         if self.relative is not None:
             # keys that stand up to `far` before and after a query; the query itself is in the middle
-            far = length - 1
+            known = far = 2 * length
             with torch.no_grad():
                 bias = self.relative(torch.tensor([far]), torch.arange(2 * far + 1))
             tables.append(bias[0, :, 0].contiguous())
             where.relative, where.reach, where.origin = tables[-1].data_ptr(), 2 * far + 1, far
         where.tables = tables
-        self.known, self.where = length, where
+        self.known, self.where = known, where
         return where
 
     def room(self, rows: int) -> tuple[Room, Tensor]:
