@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 from pathlib import Path
 
@@ -126,3 +127,36 @@ def test_the_embedded_series_is_always_the_same() -> None:
     """Figures in the documentation are about these numbers."""
     assert np.array_equal(tides(5000).values[:3000], tides(3000).values)
     assert tides(3000).key.startswith("9fcced5e6de553ae")
+
+
+PIECES = [
+    "a",
+    "x",
+    "1",
+    "2,5",
+    "-3.5",
+    "1e9",
+    ",",
+    ";",
+    "\t",
+    "\n",
+    "\r\n",
+    '"',
+    " ",
+    "2024-01-01",
+    "NaN",
+    "é",
+    "\x00",
+    "ﷺ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40), st.sampled_from([None, "x", "0", 1]))
+def test_any_text_is_a_series_or_a_sentence(tmp_path_factory, pieces: list[str], column: str | int | None) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes("".join(pieces).encode())
+    with contextlib.suppress(BadInput):
+        series = read_series([path], column)
+        assert len(series) >= 1
+        assert np.isfinite(series.values).all()
+        assert len(series.times) in (0, len(series))

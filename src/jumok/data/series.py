@@ -85,11 +85,12 @@ class _Part:
 def _read_part(file: Path, column: Column | None, time: Column | None) -> _Part:
     lines = read_lines(file)
     head = list(islice(lines, LOOKED_AT))
-    if not any(line.strip() for line in head):
-        raise BadInput(f"{file}: the file is empty")
     delimiter = sniff(head)
     rows = _rows(file, chain(head, lines), delimiter)
-    first_line, first = next(rows)
+    beginning = next(rows, None)
+    if beginning is None:
+        raise BadInput(f"{file}: the file is empty")
+    first_line, first = beginning
     second = next(rows, None)
     header = _header(first, second, column, delimiter)
     if header is not None and second is None:
@@ -124,6 +125,8 @@ def sniff(lines: Sequence[str]) -> str:
         counts = {text.count(delimiter) for text in texts}
         if len(counts) == 1 and counts != {0}:
             return delimiter
+    if not texts:
+        return ","
     # they disagree: some row is damaged, and the header knows best
     found = [delimiter for delimiter in DELIMITERS if delimiter in texts[0]]
     return found[0] if found else "" if all(text.count(",") <= 1 for text in texts) else ","
