@@ -12,15 +12,15 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jumok.api import TrainedLanguageModel, TrainedTranslator, load, load_translator, train
+    from jumok.api import TrainedForecaster, TrainedLanguageModel, TrainedTranslator, load, load_translator, train
     from jumok.errors import BadInput, JumokError
     from jumok.inspect.record import record
     from jumok.recipe import Recipe, read
     from jumok.tasks.wishes import Sentence
 
 __all__ = [
-    "BadInput", "JumokError", "Recipe", "Sentence", "TrainedLanguageModel", "TrainedTranslator", "__version__", "load",
-    "load_translator", "read", "record", "train",
+    "BadInput", "JumokError", "Recipe", "Sentence", "TrainedForecaster", "TrainedLanguageModel", "TrainedTranslator",
+    "__version__", "load", "load_translator", "read", "record", "train",
 ]  # fmt: skip
 
 try:
@@ -34,6 +34,7 @@ _HOMES = {
     "train": "jumok.api",
     "TrainedTranslator": "jumok.api",
     "TrainedLanguageModel": "jumok.api",
+    "TrainedForecaster": "jumok.api",
     "record": "jumok.inspect.record",
     "BadInput": "jumok.errors",
     "JumokError": "jumok.errors",

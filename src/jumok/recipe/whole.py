@@ -56,6 +56,8 @@ class Recipe(Section):
             raise ValueError('missing key "data.train"')
         if forecasting and self._corpora():
             raise ValueError("data: a forecast learns from data.series, not from text")
+        if forecasting and self.training.metric != "loss":
+            raise ValueError(f"training.metric: {self.training.metric} is about text; a forecaster has the loss")
         if not forecasting and self.data.series is not None:
             raise ValueError(f"data.series belongs to task: forecasting, not to task: {self.task}")
 
