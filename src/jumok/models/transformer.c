@@ -22,7 +22,7 @@ enum { LANES = 8, ROWS = 6 };
 #else
 enum { LANES = 4, ROWS = 6 };
 #endif
-enum { PANEL = 2 * LANES, CHUNK = 8 * ROWS }; /* columns of a tile; rows that use a panel before the next one */
+enum { PANEL = 2 * LANES, CHUNK = 8 * ROWS, FEW = 8 }; /* columns of a tile; rows that use a panel before the next */
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t whole __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -76,6 +76,9 @@ typedef struct { /* room for intermediate results of all rows */
 static inline lanes choose(whole where, lanes yes, lanes no) {
     return (lanes)((where & (whole)yes) | (~where & (whole)no));
 }
+
+/* max(0, v); NaN stays */
+static inline lanes positive(lanes v) { return choose(v < 0, (lanes){0}, v); }
 
 static inline float total(lanes v) {
 #ifdef __AVX512F__
@@ -191,43 +194,49 @@ TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10)
 #define ALL(kind)                                                                                                      \
     {kind##_1, kind##_2, kind##_3, kind##_4,  kind##_5,  kind##_6,                                                     \
      kind##_7, kind##_8, kind##_9, kind##_10, kind##_11, kind##_12}
-static void (*const tiles[3][12])(const void *, number, const void *, lanes[][2]) = {ALL(float), ALL(int8), ALL(bfloat)};
+typedef void Tile(const void *x, number inputs, const void *w, lanes out[][2]);
+static Tile *const tiles[3][12] = {ALL(float), ALL(int8), ALL(bfloat)}; /* by the kind of product */
 static const number bytes[3] = {4, 1, 2};
 
-/* Rows to 8 bits: x ~ scale * (rounded - 128), a scale for each row. What is not a number stays so in its scale. */
-static void round_rows(const float *x, number rows, number inputs, uint8_t *rounded, float *scale) {
-#pragma omp for schedule(static)
-    for (number n = 0; n < rows; n++) {
-        const float *from = x + n * inputs;
-        uint8_t *to = rounded + n * inputs;
-        const float most = largest(from, inputs, 1), factor = most > 0 ? 127.0f / most : 0.0f;
+/* A row in fewer bits, as the products of its kind want it.
+   INT8: x ~ scale * (rounded - 128). What is not a number stays so in the scale.
+   BFLOAT16: the upper 16 bits of each float, to the nearest, ties to even. */
+static void round_row(number kind, const float *x, number inputs, uint8_t *rounded, float *scale) {
+    if (kind == INT8) {
+        const float most = largest(x, inputs, 1), factor = most > 0 ? 127.0f / most : 0.0f;
         lanes wrong = {0};
-        for (number k = 0; k + LANES <= inputs; k += LANES) wrong += *(const lanes *)(from + k) * 0.0f;
-        for (number k = 0; k < inputs; k++) to[k] = (uint8_t)(int32_t)(from[k] * factor + 128.5f);
-        scale[n] = most / 127.0f + total(wrong);
+        for (number k = 0; k + LANES <= inputs; k += LANES) wrong += *(const lanes *)(x + k) * 0.0f;
+        for (number k = 0; k < inputs; k++) rounded[k] = (uint8_t)(int32_t)(x[k] * factor + 128.5f);
+        *scale = most / 127.0f + total(wrong);
+        return;
+    }
+    for (number k = 0; k < inputs; k++) {
+        uint32_t bits;
+        memcpy(&bits, x + k, 4);
+        const uint32_t near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+        const uint16_t half = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : near); /* NaN stays */
+        memcpy(rounded + 2 * k, &half, 2);
     }
 }
 
-/* Rows to the upper 16 bits of their floats, to the nearest, ties to even. */
-static void shorten_rows(const float *x, number rows, number inputs, uint16_t *rounded) {
-#pragma omp for schedule(static)
-    for (number n = 0; n < rows; n++)
-        for (number k = 0; k < inputs; k++) {
-            uint32_t bits;
-            memcpy(&bits, x + n * inputs + k, 4);
-            const uint32_t near = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-            rounded[n * inputs + k] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : near); /* NaN stays */
-        }
-}
-
-/* out = x W + b, (rows, outputs) with `stride` between rows of out. */
-static void linear(const Linear *map, const float *x, number rows, float *out, number stride, const Room *room) {
+/* out = x W + b, or max(0, x W + b), (rows, outputs) with `stride` between rows of out. */
+static void linear(const Linear *map, const float *x, number rows, float *out, number stride, int relu,
+                   const Room *room) {
     const number inputs = map->inputs, outputs = map->outputs, panels = (outputs + PANEL - 1) / PANEL;
-    const number chunks = (rows + CHUNK - 1) / CHUNK;
-    const number size = bytes[map->kind];
+    const number chunks = (rows + CHUNK - 1) / CHUNK, size = bytes[map->kind], row = inputs * size;
     const char *from = map->kind == FLOAT32 ? (const char *)x : (const char *)room->rounded;
-    if (map->kind == INT8) round_rows(x, rows, inputs, room->rounded, room->scale);
-    if (map->kind == BFLOAT16) shorten_rows(x, rows, inputs, (uint16_t *)room->rounded);
+    const float *scales = room->scale;
+    const int few = map->kind != FLOAT32 && rows <= FEW; /* each thread rounds for itself: cheaper than to wait */
+    uint8_t own[few ? rows * row : 1];
+    float own_scale[FEW];
+    if (few) {
+        for (number n = 0; n < rows; n++) round_row(map->kind, x + n * inputs, inputs, own + n * row, own_scale + n);
+        from = (const char *)own, scales = own_scale;
+    } else if (map->kind != FLOAT32) {
+#pragma omp for schedule(static)
+        for (number n = 0; n < rows; n++)
+            round_row(map->kind, x + n * inputs, inputs, room->rounded + n * row, room->scale + n);
+    }
 #pragma omp for schedule(static)
     for (number unit = 0; unit < chunks * panels; unit++) {
         const number panel = unit % panels, first = unit / panels * CHUNK;
@@ -237,18 +246,20 @@ static void linear(const Linear *map, const float *x, number rows, float *out, n
         for (number n = first; n < last; n += ROWS) {
             const int count = (int)(last - n < ROWS ? last - n : ROWS);
             lanes tile[12][2];
-            tiles[map->kind][count - 1](from + n * inputs * size, inputs, weight, tile);
+            tiles[map->kind][count - 1](from + n * row, inputs, weight, tile);
             if (map->kind == INT8)
                 for (int r = 0; r < count; r++)
                     for (int half = 0; half < 2; half++) {
                         const number at = column + half * LANES;
                         const whole sum = (whole)tile[r][half] - *(const whole *)(map->sum + at);
-                        const lanes scale = *(const lanes *)(map->scale + at) * room->scale[n + r];
+                        const lanes scale = *(const lanes *)(map->scale + at) * scales[n + r];
                         tile[r][half] = __builtin_convertvector(sum, lanes) * scale;
                     }
-            const lanes left = *(const lanes *)(map->bias + column), right = *(const lanes *)(map->bias + column + LANES);
+            const float *bias = map->bias + column;
+            const lanes left = *(const lanes *)bias, right = *(const lanes *)(bias + LANES);
             for (int r = 0; r < count; r++) {
                 tile[r][0] += left, tile[r][1] += right;
+                if (relu) tile[r][0] = positive(tile[r][0]), tile[r][1] = positive(tile[r][1]);
                 memcpy(out + (n + r) * stride + column, tile[r], (size_t)columns * sizeof(float));
             }
         }
@@ -357,9 +368,7 @@ static void activate(const Stack *stack, float *wide, number rows) {
 #pragma omp for schedule(static)
     for (number n = 0; n < rows; n++) {
         float *from = wide + n * columns;
-        if (stack->activation == RELU)
-            for (number k = 0; k < inner; k++) from[k] = from[k] > 0 ? from[k] : from[k] == from[k] ? 0 : from[k];
-        else if (stack->activation == GELU)
+        if (stack->activation == GELU)
             for (number k = 0; k < inner; k++) from[k] *= 0.5f + 0.5f * erff(from[k] * 0.70710678f);
         else
             for (number k = 0; k < inner; k += LANES) {
@@ -422,7 +431,7 @@ static const float *before(const Stack *stack, const Norm *norm, number rows, co
 static void after(const Stack *stack, const Linear *map, const Norm *norm, const float *from, number rows,
                   const Room *room) {
     const number width = stack->width;
-    linear(map, from, rows, room->normed, width, room);
+    linear(map, from, rows, room->normed, width, 0, room);
 #pragma omp for schedule(static)
     for (number n = 0; n < rows; n++) {
         float *x = room->x + n * width;
@@ -433,8 +442,9 @@ static void after(const Stack *stack, const Linear *map, const Norm *norm, const
 
 static void feed_forward(const Stack *stack, const Block *block, number rows, const Room *room) {
     const number columns = block->inner.outputs;
-    linear(&block->inner, before(stack, &block->feed_norm, rows, room), rows, room->wide, columns, room);
-    activate(stack, room->wide, rows);
+    const int relu = stack->activation == RELU;
+    linear(&block->inner, before(stack, &block->feed_norm, rows, room), rows, room->wide, columns, relu, room);
+    if (!relu) activate(stack, room->wide, rows);
     const float *inner = room->wide;
     if (columns != stack->feed_forward) { /* the gates lie between the rows: close the gaps */
 #pragma omp single
@@ -485,7 +495,8 @@ number jumok_has_threads(void) {
 }
 
 /* Read sentences: `rows` words of which `tokens` and `position` tell; word n belongs to the sentence that begins at row
-   first[n] and has length[n] words. Then `count` maps make of them what the decoder's layers look at, (count, rows, …). */
+   first[n] and has length[n] words. Then `count` maps make of them what the decoder's layers look at: (count, rows,
+   keys). */
 void jumok_read(const Stack *stack, const Positions *positions, const Room *room, number threads, number rows,
                 const int64_t *tokens, const int64_t *position, const int64_t *first, const int64_t *length,
                 const Linear *memory, number count, float *out) {
@@ -496,7 +507,8 @@ void jumok_read(const Stack *stack, const Positions *positions, const Room *room
         embed(stack, positions, tokens, position, rows, room->x);
         for (number l = 0; l < stack->layers; l++) {
             const Block *block = stack->blocks + l;
-            linear(&block->project, before(stack, &block->attention_norm, rows, room), rows, room->wide, columns, room);
+            const float *from = before(stack, &block->attention_norm, rows, room);
+            linear(&block->project, from, rows, room->wide, columns, 0, room);
             if (positions->turns) {
 #pragma omp for schedule(static)
                 for (number n = 0; n < rows; n++)
@@ -516,7 +528,7 @@ void jumok_read(const Stack *stack, const Positions *positions, const Room *room
         }
         finish(stack, rows, room);
         for (number part = 0; part < count; part++)
-            linear(memory + part, room->x, rows, out + part * rows * keys, keys, room);
+            linear(memory + part, room->x, rows, out + part * rows * keys, keys, 0, room);
     }
 }
 
@@ -535,7 +547,8 @@ typedef struct {
 } Step;
 
 /* One more word for each row. */
-void jumok_step(const Stack *stack, const Positions *positions, const Room *room, const Linear *head, const Step *step) {
+void jumok_step(const Stack *stack, const Positions *positions, const Room *room, const Linear *head,
+                const Step *step) {
     const number rows = step->rows, width = stack->head_width, queries = stack->heads * width;
     const number keys = stack->groups * width, columns = queries + 2 * keys, each = stack->heads / stack->groups;
     const float share = 1.0f / (float)(stack->heads * stack->layers);
@@ -545,7 +558,8 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
         for (number l = 0; l < stack->layers; l++) {
             const Block *block = stack->blocks + l;
             float *past = step->past[l];
-            linear(&block->project, before(stack, &block->attention_norm, rows, room), rows, room->wide, columns, room);
+            const float *from = before(stack, &block->attention_norm, rows, room);
+            linear(&block->project, from, rows, room->wide, columns, 0, room);
 #pragma omp for schedule(static)
             for (number unit = 0; unit < rows * stack->groups; unit++) {
                 const number n = unit / stack->groups, g = unit % stack->groups, at = step->position[n];
@@ -563,7 +577,8 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
                      room->seen + n * queries + g * each * width, NULL, 0);
             }
             after(stack, &block->output, &block->attention_norm, room->seen, rows, room);
-            linear(&block->cross_query, before(stack, &block->cross_norm, rows, room), rows, room->wide, queries, room);
+            from = before(stack, &block->cross_norm, rows, room);
+            linear(&block->cross_query, from, rows, room->wide, queries, 0, room);
             const number parts = step->covered ? 1 : stack->groups; /* one thread sums up what a row covers */
 #pragma omp for schedule(static)
             for (number unit = 0; unit < rows * parts; unit++) {
@@ -581,7 +596,7 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
         }
         finish(stack, rows, room);
         const number words = head->outputs;
-        linear(head, room->x, rows, step->out, words, room);
+        linear(head, room->x, rows, step->out, words, 0, room);
 #pragma omp for schedule(static)
         for (number n = 0; n < rows; n++) {
             const float sum = softmax(step->out + n * words, words, 1);
