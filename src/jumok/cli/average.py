@@ -13,12 +13,11 @@ def average(
     out: Path | None = typer.Option(None, "--out", help="Folder for the averaged run. (default: RUN-average-N)"),
 ) -> None:
     """Average the weights of a run's newest checkpoints into a run folder of its own."""
+    from jumok.cli.train import NEXT
     from jumok.training.averaging import average_run
     from jumok.training.run import RunFolder
 
     place = out or run.with_name(f"{run.name}-average-{last}")
     steps = average_run(RunFolder.open(run), last, place)
-    typer.echo(
-        f"averaged: updates {', '.join(map(str, steps))} of {run}\nwritten:  {place}\n"
-        f"next:     echo 'a sentence' | jumok translate --run {place}"
-    )
+    following = NEXT[RunFolder(place).recipe().task].format(run=place)
+    typer.echo(f"averaged: updates {', '.join(map(str, steps))} of {run}\nwritten:  {place}\nnext:     {following}")

@@ -26,7 +26,7 @@ _CSV = typer.Option(None, help="Forecasts: a CSV file (several times for parts t
 _VALID_TEXT = typer.Option(None, help="Language models: validation text.")
 
 
-_NEXT = {  # by task: what a trained run is for
+NEXT = {  # by task: what a trained run is for
     "translation": "echo 'a sentence' | jumok translate --run {run}",
     "language": "jumok generate --run {run} --sample 'a beginning'",
     "forecasting": "jumok forecast --run {run} --out forecast.png",
@@ -64,7 +64,7 @@ def train(
     model = api.train(chosen, run, resume=resume, minutes=minutes)
     if isinstance(model, api.TrainedForecaster):
         typer.echo(f"\n{model.evaluate().summary()}")
-    following = _NEXT[model.recipe.task].format(run=run)
+    following = NEXT[model.recipe.task].format(run=run)
     typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {following}")
 
 
