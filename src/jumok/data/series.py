@@ -100,6 +100,8 @@ def _read_part(file: Path, column: Column | None, time: Column | None) -> _Part:
     else:
         rows = chain([second] if second else [], rows)
     cells = first if header is None else second[1] if second else []
+    if second is not None and len(second[1]) != len(first):  # before its cells are taken for the file's columns
+        raise BadInput(_ragged(file, second[0], len(second[1]), len(first), delimiter))
     wanted = _find(file, first_line, header, len(first), column, cells, delimiter)
     when = _find_time(file, first_line, header, len(first), time, wanted, cells)
     values: list[float] = []
