@@ -297,6 +297,20 @@ def test_damaged_folders_are_named(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_id_outside_the_vocabulary_is_damage(tmp_path: Path, kind: str) -> None:
+    TOKENIZERS[kind].save(tmp_path)
+    content = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    vocabulary = content["model"]["vocab"]
+    if isinstance(vocabulary, list):  # unigram: a token's place is its id
+        vocabulary[-1] = vocabulary[-2]
+    else:
+        vocabulary[max(vocabulary, key=vocabulary.__getitem__)] = 2_000_000_000
+    (tmp_path / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"tokenizer\.json: (damaged|does not belong)"):
+        Tokenizer.load(tmp_path)
+
+
 TRAIN = """
 import hashlib, random, sys
 from jumok.text.tokenizer import train_tokenizer

@@ -172,7 +172,11 @@ class Tokenizer:
             raise BadInput(f"{content_file}: damaged ({error}); train the tokenizer again") from None
         specials = tuple(tokenizer._model.id_to_token(id) for id in range(len(SPECIAL_TOKENS)))
         known_tags = all(tokenizer._model.token_to_id(f"<{name}>") == id for name, id in tokenizer.tags.items())
-        if tokenizer.size != size or specials != SPECIAL_TOKENS or not known_tags:
+        ids = sorted(tokenizer._model.get_vocab().values())
+        whole = tokenizer.size == size and ids == list(
+            range(size)
+        )  # an id is a row of the weights: none may lie outside
+        if not whole or specials != SPECIAL_TOKENS or not known_tags:
             raise BadInput(f"{content_file}: does not belong to {about_file.name} beside it; train the tokenizer again")
         return tokenizer
 
