@@ -7,9 +7,11 @@ import re
 from typing import Any
 
 import pytest
+import torch
 from translators import CPU, sentences, translator
 
 from jumok.errors import BadInput
+from jumok.layers.tap import Tap
 from jumok.models.compiled import CompiledTransformer
 from jumok.models.fast_cpu import FastTransformer
 from jumok.tasks.engine import Engine, stepper_for
@@ -202,6 +204,33 @@ def test_a_problem_names_its_sentence_in_the_whole_input() -> None:
     for asked in (Sentence("I am.", prefix="漢字"), Sentence("I am.", require=("漢字",)), Sentence("I am.", "un chat")):
         with pytest.raises(BadSentence, match=r"sentence 2: .*(outside the vocabulary|forbidden)"):
             translator().translate(["I am.", asked], forbid=["chat"])
+
+
+def test_hooks_and_changed_weights_count_from_the_next_search_on() -> None:
+    translating, texts = translator(), sentences(6)
+    quick, plain = Engine(translating.models, CPU, fast=True), Engine(translating.models, CPU)
+
+    def same_of_both() -> list[list[Translation]]:
+        results = []
+        for translating.engine in (quick, plain):
+            results.append(translating.nbest(texts))
+        for one, other in zip(*results, strict=True):
+            agree(one, other)
+        return results[0]
+
+    before = same_of_both()
+    taps = [module for module in translating.model.modules() if isinstance(module, Tap) and module.kind == "cross"]
+    handles = [tap.register_forward_hook(lambda _tap, _inputs, output: torch.zeros_like(output)) for tap in taps]
+    assert [found[0].score for found in same_of_both()] != pytest.approx([found[0].score for found in before], abs=1e-4)
+    for handle in handles:
+        handle.remove()
+    for one, other in zip(same_of_both(), before, strict=True):
+        agree(one, other)
+    assert isinstance(quick.stepper, CompiledTransformer | FastTransformer)
+    word = before[0][0].ids[0]
+    with torch.no_grad():
+        translating.model.bias[word] = -50.0
+    assert not any(word in found[0].ids for found in same_of_both())
 
 
 # ------------------------------------------------------------ ensembles

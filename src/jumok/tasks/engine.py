@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from functools import cached_property
 
 import torch
 
@@ -27,7 +26,7 @@ Found = Iterator[tuple[int, list[Hypothesis]]]  # a row's place and its n-best
 
 
 class Engine:
-    """`fast`: the weights will not change any more, so that they may be prepared once."""
+    """`fast`: the weights may be prepared, once for as long as they stay the same and nobody observes the model."""
 
     def __init__(
         self, models: Sequence[EncoderDecoder], device: torch.device, precision: str = "float32", fast: bool = False
@@ -35,15 +34,24 @@ class Engine:
         if precision not in PRECISIONS:
             raise BadInput(f"--precision {precision}: give {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
         self.models, self.device, self.precision, self.fast = tuple(models), device, precision, fast
+        self._copies: dict[int, Stepper] = {}  # by the place of the model
 
     @property
     def batch(self) -> int:
         return GPU_BATCH if self.device.type == "cuda" else BATCH
 
-    @cached_property
+    @property
     def stepper(self) -> Stepper:
-        each = [stepper_for(model, self.precision, self.device) if self.fast else model for model in self.models]
+        """For one search: hooks and changed weights count from the next search on."""
+        each = [self._stepper(place, model) for place, model in enumerate(self.models)] if self.fast else self.models
         return Ensemble(each) if len(each) > 1 else each[0]
+
+    def _stepper(self, place: int, model: EncoderDecoder) -> Stepper:
+        if self.device.type == "cpu" or self.precision == "float32":
+            return stepper_for(model, self.precision, self.device)
+        if place not in self._copies:  # another type on another device is a copy of the whole model
+            self._copies[place] = stepper_for(model, self.precision, self.device)
+        return self._copies[place]
 
     def search(self, rows: Sequence[Row], size: int) -> Found:
         """The n-best of every row, in any order; `size` rows are searched at a time."""
