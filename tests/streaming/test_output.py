@@ -118,10 +118,12 @@ def test_a_damaged_note_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_read_is_never_written(tmp_path: Path) -> None:
-    path = tmp_path / "text"
+    path, other = tmp_path / "text", tmp_path / "other"
     path.write_text("a\n")
-    with pytest.raises(BadInput, match="the very file"):
-        write(path, [["b"]], source=path)
+    other.hardlink_to(path)
+    for sources in ((path,), (None, tmp_path / "none", other)):
+        with pytest.raises(BadInput, match="the very file"), open_output(path, *sources, about=about()):
+            pass
     assert path.read_text() == "a\n"
 
 

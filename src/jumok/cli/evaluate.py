@@ -52,6 +52,7 @@ def evaluate(
     from jumok import api
     from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run
+    from jumok.streaming import refuse_sources
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
@@ -73,6 +74,7 @@ def evaluate(
         raise BadInput("--alignment-layer and --alignment-head say what --alignments are compared with: give that too")
     if source is None or reference is None:
         raise BadInput("give --source and --reference (a translator), or --text (a language model)")
+    refuse_sources(output, source, reference, alignments)
     model = api.load_translator(run, device, precision=precision).tagged(tag)
     result = evaluate_run(
         model,

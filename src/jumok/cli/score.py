@@ -29,7 +29,7 @@ def score(
 
     corpus = corpus_of(source, target, file)
     scores = Scores(api.load_translator(run, device).tagged(tag), corpus, skip)
-    with open_output(output, source or file) as begun:
+    with open_output(output, source, target, file) as begun:
         for one in scores:
             begun.write([line_of(one, words)])
     typer.echo(scores.summary(), err=True)

@@ -34,14 +34,13 @@ class Begun:
 @contextmanager
 def open_output(
     path: Path | None,
-    source: Path | None = None,
-    *,
+    *sources: Path | None,
     about: Callable[[], dict[str, Any]] | None = None,
     resume: bool = False,
     numbered: bool = False,
     complete: Callable[[int], bool] = lambda sentences: False,
 ) -> Iterator[Begun]:
-    """Lines as UTF-8 with \\n, each sentence's flushed at once, to a file (never the one that is read) or to stdout.
+    """Lines as UTF-8 with \\n, each sentence's flushed at once, to a file (none of the sources) or to stdout.
 
     `about` describes what the file is made of, for one that shall be continuable; `numbered`: each line begins with its
     sentence's number; `complete` tells a finished file by its sentences.
@@ -52,8 +51,7 @@ def open_output(
     if path is None or to_stdout:
         yield Begun(0, _to_stdout)
         return
-    if source is not None and path.exists() and source.exists() and path.samefile(source):
-        raise BadInput(f"--output {path} is the very file that --input reads: choose another")
+    refuse_sources(path, *sources)
     ordinary = path.is_file() or not path.exists()  # a pipe or a device is neither continued nor noted
     if about is None or not ordinary:
         with _opened(path, "wb") as file:
@@ -70,6 +68,15 @@ def open_output(
         with disk_errors_named("finishing the translation", path, "Free some space, then go on with --resume."):
             os.fsync(file.fileno())
             note.unlink(missing_ok=True)
+
+
+def refuse_sources(output: Path | None, *sources: Path | None) -> None:
+    """What is read is never written, by whatever name it is called."""
+    if output is None or not output.is_file():
+        return
+    for source in sources:
+        if source is not None and source.is_file() and output.samefile(source):
+            raise BadInput(f"--output {output} is the very file that is read as {source}: choose another")
 
 
 def note_of(path: Path) -> Path:

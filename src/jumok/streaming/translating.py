@@ -47,6 +47,8 @@ def translate_stream(
     opened = open_output(
         output,
         path,
+        source.prefixes,
+        source.phrases,
         about=about if source.is_file else None,
         resume=resume,
         numbered=wishes.nbest > 1,
