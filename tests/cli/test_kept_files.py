@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,30 @@ def unchanged(folder: Path, line: str) -> None:
 def test_no_input_is_written_over(files: Path, line: str, capfd: pytest.CaptureFixture[str]) -> None:
     unchanged(files, line)
     assert "the very file" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("translate --input a --output old --temperature 0.5", "are for sampling"),
+        ("translate --input a --output old --prefix 日本", "outside the vocabulary"),
+        ("translate --input a --output old --require 日本", "outside the vocabulary"),
+        ("translate --input a --output old --length-penalty -1", "from 0 to 10"),
+        ("translate --input a --output old --prefix Je --max-length 1", "does not fit"),
+        ("translate --input a --output old --tag 2xx", "2xx"),
+        ("translate --input cut.gz --output old", "cut.gz"),
+        ("translate --input latin --output old", "latin"),
+        ("translate I --output old --top-k 5", "are for sampling"),
+        ("score --source a --target none --output old", "none"),
+        ("score --source a --target short --output old", "short"),
+        ("evaluate --source a --reference short --output old", "short"),
+    ],
+)
+def test_what_is_wrong_is_said_before_an_output_is_emptied(
+    files: Path, line: str, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Path("cut.gz").write_bytes(gzip.compress(SOURCE.encode() * 1000)[:-20])
+    Path("latin").write_bytes("Où\n".encode("latin-1"))
+    Path("short").write_text("Je\n")
+    unchanged(files, line)
+    assert words in capfd.readouterr().err

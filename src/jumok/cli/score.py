@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from pathlib import Path
 
 import typer
@@ -24,12 +25,15 @@ def score(
 ) -> None:
     """Print how likely a model finds translations: log-probability, the same per token, and tokens (with <eos>)."""
     from jumok import api
-    from jumok.streaming import open_output
+    from jumok.streaming import open_output, refuse_sources
     from jumok.streaming.scores import Scores, corpus_of, line_of
 
     corpus = corpus_of(source, target, file)
     scores = Scores(api.load_translator(run, device).tagged(tag), corpus, skip)
-    with open_output(output, source, target, file) as begun:
-        for one in scores:
+    refuse_sources(output, source, target, file)
+    each = iter(scores)
+    ahead = list(islice(each, 1))  # files that cannot be read are refused before the output is touched
+    with open_output(output) as begun:
+        for one in chain(ahead, each):
             begun.write([line_of(one, words)])
     typer.echo(scores.summary(), err=True)

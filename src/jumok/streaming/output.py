@@ -58,12 +58,13 @@ def open_output(
             yield Begun(0, _to(file, path))
         return
     done, keep = _begin(path, about, resume, numbered, complete)
+    made_of = None if keep else about()  # it may find something wrong: before anything that is there is lost
     with _opened(path, "r+b" if keep else "wb") as file:
         file.seek(keep)
         file.truncate()
         note = note_of(path)
-        if not keep:
-            replace_file(note, json.dumps({"format": FORMAT, **about()}, ensure_ascii=False, indent=1) + "\n")
+        if made_of is not None:
+            replace_file(note, json.dumps({"format": FORMAT, **made_of}, ensure_ascii=False, indent=1) + "\n")
         yield Begun(done, _to(file, path))
         with disk_errors_named("finishing the translation", path, "Free some space, then go on with --resume."):
             os.fsync(file.fileno())

@@ -6,6 +6,7 @@ import hashlib
 import sys
 from dataclasses import asdict
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,11 @@ def translate_stream(
     output: Path | None = None,
     resume: bool = False,
 ) -> None:
-    """Translate all there is. With `resume` an output that was interrupted is continued."""
+    """Translate all there is. With `resume` an output that was interrupted is continued.
+
+    What is wrong with the wishes or at the beginning of a file is said before the output is touched.
+    """
+    model.check(wishes)
     path = source.path
 
     @cache
@@ -54,12 +59,13 @@ def translate_stream(
         numbered=wishes.nbest > 1,
         complete=complete,
     )
+    chunks = source.chunks(chunk_size(model, wishes))
+    ahead = list(islice(chunks, 1)) if source.is_file else []
     try:
         with opened as begun:
             seen = survey() if output is not None else None
             with Pace(seen.size if seen else source.size, _watched(source, output)) as pace:
-                chunks = source.chunks(chunk_size(model, wishes))
-                for written in stream(model, chunks, wishes, columns, begun.done, pace.skipped):
+                for written in stream(model, chain(ahead, chunks), wishes, columns, begun.done, pace.skipped):
                     begun.write(written.lines)
                     if written.size is not None:
                         pace.advance(written.sentences, written.size)

@@ -100,8 +100,7 @@ class Translator:
         if isinstance(sentences, str):
             raise BadInput("translate() takes a list of sentences: write translate([sentence])")
         given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
-        longest = min(model.longest for model in self.models)
-        asked = Asked(wishes, self.search, self.phrases, longest)
+        asked = self._asked(wishes)
         rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
         jobs = [
             Job(number, row, options)
@@ -120,6 +119,14 @@ class Translator:
             written = [Translation(text, h.score, h.log_probability, tuple(h.tokens)) for text, h in pairs]
             results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
         return results
+
+    def check(self, wishes: Wishes) -> None:
+        """Refuse what no sentence can be given: numbers out of range, words outside the vocabulary, an unknown tag."""
+        _ = self.before
+        self._asked(wishes).options(0, Sentence(""), self.max_length)
+
+    def _asked(self, wishes: Wishes) -> Asked:
+        return Asked(wishes, self.search, self.phrases, min(model.longest for model in self.models))
 
     def batch(self, wishes: Wishes) -> int:
         """How many sentences are translated at once."""
