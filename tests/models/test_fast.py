@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import weakref
 from collections.abc import Callable
@@ -131,7 +132,10 @@ def test_damaged_weights_are_noticed(kind: Kind, precision: str, seed: int) -> N
         pytest.skip("this processor has no such products")
     block = model.decoder.blocks[-1]
     with torch.no_grad():
-        block.feed_forward.outer.bias[0] = float("nan")  # type: ignore[union-attr, operator]
+        if random.Random(seed).random() < 0.5:
+            block.feed_forward.outer.bias[0] = float("nan")  # type: ignore[union-attr, operator]
+        else:  # the last of the numbers that the next product reads
+            block.feed_forward.inner.bias[-1] = float("nan")  # type: ignore[union-attr, operator]
     with pytest.raises(Failure, match="not a number"):
         generate(together(kind, precision)(model), some_rows(random.Random(seed)), SearchOptions())
 
@@ -222,5 +226,29 @@ def test_compiled_once_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -
         native.library.cache_clear()
         assert native.library() is not None
         assert made.stat().st_mtime_ns == before
+    finally:
+        native.library.cache_clear()
+
+
+def test_a_damaged_library_is_made_again_and_a_strange_one_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    if native.library() is None:
+        pytest.skip("no C compiler here")
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
+    try:
+        native.library.cache_clear()
+        assert native.library() is not None
+        (made,) = (tmp_path / "native").iterdir()
+        whole = made.read_bytes()
+        made.unlink()
+        made.write_bytes(whole[:20_000])
+        native.library.cache_clear()
+        assert native.library() is not None
+        assert made.read_bytes() == whole
+        if hasattr(os, "getuid"):
+            (tmp_path / "native").chmod(0o777)
+            native.library.cache_clear()
+            assert native.library() is None
     finally:
         native.library.cache_clear()

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, Failure
 
 Precision = Literal["float32", "bfloat16", "int8"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "int8")
@@ -41,11 +41,21 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision = "float32") 
     """`weight` (outputs, inputs) as in `nn.Linear`. The result holds a copy: later changes of `weight` do not show."""
     weight = weight.detach().float().contiguous()
     bias = None if bias is None else bias.detach().float().contiguous()
+    check_finite(weight, bias)
     if precision == "int8":
         return Int8(weight, bias)
     if precision == "bfloat16":
         return BFloat16(weight, bias)
     return Float32(weight, bias) if has_onednn() else Plain(weight, bias)
+
+
+def check_finite(*tensors: Tensor | None) -> None:
+    """Rounding to integers, and a ReLU that comes with a product, would hide what is not a number: it is told before."""
+    if not all(tensor is None or bool(tensor.isfinite().all()) for tensor in tensors):
+        raise Failure(
+            "a weight of this model is not a number (or infinite). The weights may be damaged or have diverged: "
+            "try an earlier checkpoint."
+        )
 
 
 def check_precision(precision: str) -> Precision:

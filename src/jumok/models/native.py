@@ -20,6 +20,7 @@ from pathlib import Path
 import torch
 
 from jumok.data.store_build import default_cache
+from jumok.files import flush_file, sha256
 
 SOURCE = Path(__file__).with_name("transformer.c")
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp")
@@ -42,18 +43,34 @@ def library() -> ctypes.CDLL | None:
 
 
 def _compiled(compiler: str, flags: list[str]) -> Path:
-    """The path of the library; its name says what it was made from and for which processor."""
+    """The path of the library. Its name says what it was made from, for which processor, and the hash of its bytes:
+    one that a full disk or a power cut damaged is not loaded but made again."""
     made_from = [SOURCE.read_text(encoding="utf-8"), *flags, _processor(), torch.__version__]
     key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:20]
-    library = default_cache() / "native" / f"transformer-{key}.{'dll' if sys.platform == 'win32' else 'so'}"
-    if not library.exists():
-        library.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            made = Path(folder) / library.name
-            command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
-            subprocess.run(command, check=True, capture_output=True, timeout=120)
-            os.replace(made, library)
+    ending = "dll" if sys.platform == "win32" else "so"
+    folder = default_cache() / "native"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(folder):
+        raise OSError(f"{folder} can be written to by others: nothing is loaded from there")
+    for known in folder.glob(f"transformer-{key}-*.{ending}"):
+        if known.stem.endswith(sha256(known)[:20]):
+            return known
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        made = Path(place) / f"library.{ending}"
+        command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        flush_file(made)
+        library = folder / f"transformer-{key}-{sha256(made)[:20]}.{ending}"
+        os.replace(made, library)
     return library
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether only this user can put files there (where the system tells)."""
+    if not hasattr(os, "getuid"):
+        return True
+    found = folder.stat()
+    return found.st_uid == os.getuid() and not found.st_mode & 0o022
 
 
 def _processor() -> str:

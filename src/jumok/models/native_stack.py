@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.layers.block import Block
-from jumok.layers.packed import Precision
+from jumok.layers.packed import Precision, check_finite
 from jumok.layers.position import Learned
 from jumok.layers.stack import Stack
 
@@ -73,6 +73,7 @@ class Packer:
 
     def matrix(self, weight: Tensor, bias: Tensor) -> Linear:
         """Panels of outputs side by side; the last one is filled up with zeros."""
+        check_finite(weight, bias)
         outputs, inputs = weight.shape
         more = -outputs % self.panel
         weight, bias = F.pad(weight.detach().float(), (0, 0, 0, more)), F.pad(bias.detach().float(), (0, more))
@@ -138,12 +139,13 @@ class NativeStack:
             packer.keep(embedding), self.blocks, packer.norm(stack.norm),
         )  # fmt: skip
         self.packer = packer  # keeps what the structures point to
-        self.known, self.where = 0, Positions()
+        self.told = 0, Positions()  # for how many positions, and where they are; one pair, so that threads agree
 
     def positions(self, length: int) -> Positions:
         """Where words stand, for positions below `length`."""
-        if length <= self.known:
-            return self.where
+        known, where = self.told
+        if length <= known:
+            return where
         self.reach(length)
         where, known = Positions(), 1 << 30
         tables: list[Tensor] = []  # stay as long as somebody looks into them, also when longer ones have been made
@@ -161,7 +163,7 @@ class NativeStack:
             tables.append(bias[0, :, 0].contiguous())
             where.relative, where.reach, where.origin = tables[-1].data_ptr(), 2 * far + 1, far
         where.tables = tables
-        self.known, self.where = known, where
+        self.told = known, where
         return where
 
     def room(self, rows: int) -> tuple[Room, Tensor]:

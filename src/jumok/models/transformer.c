@@ -205,8 +205,10 @@ static void round_row(number kind, const float *x, number inputs, uint8_t *round
     if (kind == INT8) {
         const float most = largest(x, inputs, 1), factor = most > 0 ? 127.0f / most : 0.0f;
         lanes wrong = {0};
-        for (number k = 0; k + LANES <= inputs; k += LANES) wrong += *(const lanes *)(x + k) * 0.0f;
-        for (number k = 0; k < inputs; k++) rounded[k] = (uint8_t)(int32_t)(x[k] * factor + 128.5f);
+        number k = 0;
+        for (; k + LANES <= inputs; k += LANES) wrong += *(const lanes *)(x + k) * 0.0f;
+        for (; k < inputs; k++) wrong[0] += x[k] * 0.0f;
+        for (k = 0; k < inputs; k++) rounded[k] = (uint8_t)(int32_t)(x[k] * factor + 128.5f);
         *scale = most / 127.0f + total(wrong);
         return;
     }
