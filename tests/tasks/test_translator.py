@@ -182,7 +182,7 @@ def test_the_recipes_beam_is_widened_for_a_longer_list() -> None:
         ({"min_length": 9, "max_length": 3}, "min_length 9 exceeds max_length 3"),
         ({"length_penalty": -1.0}, "length_penalty"),
         ({"temperature": 0.5}, "sampling"),
-        ({"sample": True, "beam": 4}, "sampling draws one output"),
+        ({"sample": True, "beam": 4}, "beam 4 searches for the best"),
         ({"sample": True, "top_p": 0.0}, "top_p"),
     ],
 )

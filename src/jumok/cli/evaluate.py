@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from jumok.cli.typed import options_as_typed
 from jumok.errors import BadInput
 
 
@@ -53,6 +54,7 @@ def evaluate(
     from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run
     from jumok.streaming import refuse_sources
+    from jumok.tasks.wishes import Wishes
 
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
@@ -76,6 +78,14 @@ def evaluate(
         raise BadInput("give --source and --reference (a translator), or --text (a language model)")
     refuse_sources(output, source, reference, alignments)
     model = api.load_translator(run, device, precision=precision).tagged(tag)
+    asked = {
+        "beam": beam,
+        "length_penalty": length_penalty,
+        "coverage_penalty": coverage_penalty,
+        "batch": batch,
+    }
+    with options_as_typed(*asked):
+        model.check(Wishes(**asked))  # type: ignore[arg-type]
     result = evaluate_run(
         model,
         source,
@@ -85,10 +95,7 @@ def evaluate(
         tutorial=tutorial,
         layer=alignment_layer,
         head=alignment_head,
-        beam=beam,
-        length_penalty=length_penalty,
-        coverage_penalty=coverage_penalty,
-        batch=batch,
+        **asked,
     )
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import typer
 
+from jumok.cli.typed import options_as_typed
 from jumok.errors import BadInput
 
 SEARCH, WORDS, SAMPLING, FILES = "Search", "What must and may not be written", "Sampling", "Files and output"
@@ -100,11 +102,12 @@ def translate(
     from jumok import api
     from jumok.inspect.view import View
     from jumok.streaming import Columns, Source, translate_stream
-    from jumok.tasks.wishes import Wishes
+    from jumok.tasks.wishes import BadSentence, Wishes
 
     if (alignment_layer is not None or alignment_head is not None) and not alignments:
         raise BadInput("--alignment-layer and --alignment-head say where --alignments come from: give that too")
-    try:
+    names = tuple(field.name for field in fields(Wishes))
+    with options_as_typed(*names):
         wishes = Wishes(
             nbest=nbest,
             beam=beam,
@@ -124,11 +127,12 @@ def translate(
             batch=batch,
             too_long=too_long,
         )
-    except BadInput as error:  # its messages begin with the name of what is wrong
-        raise BadInput(f"--{error}") from None
     model = api.load_translator(run, device, precision=precision).tagged(tag)
+    with options_as_typed(*names):
+        model.check(wishes)
     if alignments:
         View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
     source = Source(sentences or (), input, prefix_file, require_file)
     columns = Columns(scores, alignments, alignment_layer, alignment_head)
-    translate_stream(model, source, wishes, columns, output, resume)
+    with options_as_typed(*names, kind=BadSentence):
+        translate_stream(model, source, wishes, columns, output, resume)

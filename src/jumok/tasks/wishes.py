@@ -66,8 +66,12 @@ class Wishes:
                 raise BadInput(f"{name} {value}: give 1 or more")
         if self.beam is not None and self.nbest > self.beam and not self.sample:
             raise BadInput(f"nbest {self.nbest} needs a beam at least as wide (the beam is {self.beam})")
+        if self.sample and self.beam is not None and self.beam > 1:
+            raise BadInput(
+                f"beam {self.beam} searches for the best, sample=True draws: give up one (nbest draws several)"
+            )
         if self.too_long not in ("error", "truncate", "skip"):
-            raise BadInput(f'too-long {self.too_long}: give "error", "truncate" or "skip"')
+            raise BadInput(f'too_long {self.too_long}: give "error", "truncate" or "skip"')
         for name in ("require", "forbid"):
             if isinstance(getattr(self, name), str):
                 raise BadInput(f"{name}: give a list of phrases, as in {name}=[{getattr(self, name)!r}]")
@@ -107,7 +111,7 @@ class Asked:
                 number,
                 wishes.first,
                 f": its prefix has {len(start)} tokens and does not fit the limit of {limit} (with <eos>). "
-                "Shorten it, or raise the limit with max-length",
+                "Shorten it, or raise the limit with max_length",
             )
         # a beam of the recipe's is widened for what was asked; one that was asked for stays as it is
         beam = wishes.beam or (1 if wishes.sample else max(search.beam, wishes.nbest))
@@ -118,7 +122,7 @@ class Asked:
                 number,
                 wishes.first,
                 f": prefix, required phrases and <eos> need {needed} tokens, the limit is {limit}. "
-                "Raise it with max-length, or require less",
+                "Raise it with max_length, or require less",
             )
         count = wishes.nbest if wishes.sample else 1
         return [
