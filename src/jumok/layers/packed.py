@@ -50,7 +50,7 @@ def pack(weight: Tensor, bias: Tensor | None, precision: Precision = "float32") 
 
 
 def check_finite(*tensors: Tensor | None) -> None:
-    """Rounding to integers, and a ReLU that comes with a product, would hide what is not a number: it is told before."""
+    """Rounding to integers, and a ReLU inside a product, would hide what is not a number: it is told before."""
     if not all(tensor is None or bool(tensor.isfinite().all()) for tensor in tensors):
         raise Failure(
             "a weight of this model is not a number (or infinite). The weights may be damaged or have diverged: "
