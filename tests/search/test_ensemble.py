@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import secrets
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simple_search import search
 
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput
-from jumok.search import Decoding, Ensemble, SearchOptions
+from jumok.models.build import build
+from jumok.models.fast import fast_stepper
+from jumok.recipe import Seq2SeqSection, TransformerSection
+from jumok.search import Decoding, Ensemble, SearchOptions, refill
 
 
 @settings(max_examples=25, deadline=None)
@@ -40,6 +45,24 @@ def test_the_probabilities_are_averaged_by_weight(oracle, seed, weights):
         expected = search(log_probs, options, 7, attention)
         assert [h.tokens for h in decoding.results[name]] == [h.tokens for h in expected]
         assert [h.score for h in decoding.results[name]] == pytest.approx([h.score for h in expected], abs=1e-6)
+
+
+def test_members_that_make_room_for_the_source_in_their_own_ways():
+    """The compiled Transformer keeps the width of sentences that have left; a recurrent model does not."""
+    seed = secrets.randbelow(2**31)
+    print(f"seed {seed}")
+    torch.manual_seed(seed)
+    transformer = build(TransformerSection(width=16, heads=2, feed_forward=16), 20, 20).eval()
+    recurrent = build(Seq2SeqSection(width=16, embedding=8, layers=1), 20, 20).eval()
+    lengths = [9, 2, 1, 3, 2, 4, 1, 2]
+    rows = [
+        (torch.randint(4, 20, (length,)).tolist(), SearchOptions(beam=2, coverage_penalty=0.5, max_length=limit))
+        for length, limit in zip(lengths, [2, 9, 9, 9, 9, 5, 5, 5], strict=True)
+    ]
+    mixed = dict(refill(Ensemble([fast_stepper(transformer), recurrent]), rows, 4, share=0.25))
+    for place, row in enumerate(rows):
+        [(_, [alone])] = refill(Ensemble([transformer, recurrent]), [row])
+        assert mixed[place][0].score == pytest.approx(alone.score, abs=1e-4)
 
 
 def test_what_cannot_generate_together(oracle):

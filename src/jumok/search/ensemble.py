@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from jumok.errors import BadInput
 from jumok.search.stepper import Stepper
@@ -74,6 +75,8 @@ class Ensemble:
         return tuple(part for part, _ in joined), tuple(past for _, past in joined)
 
     def coverage(self, cache: Parts) -> Tensor:
-        """The mean over the members, by their weights."""
+        """The mean over the members, by their weights. Some keep room for sentences that have left: all as wide."""
         each = zip(self.members, cache, self.weights, strict=True)
-        return torch.stack([weight * member.coverage(past).float() for member, past, weight in each]).sum(dim=0)
+        parts = [weight * member.coverage(past).float() for member, past, weight in each]
+        width = max(part.size(1) for part in parts)
+        return torch.stack([F.pad(part, (0, width - part.size(1))) for part in parts]).sum(dim=0)
