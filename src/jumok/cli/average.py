@@ -17,7 +17,13 @@ def average(
     from jumok.training.averaging import average_run
     from jumok.training.run import RunFolder
 
+    run, out = _named(run), None if out is None else _named(out)
     place = out or run.with_name(f"{run.name}-average-{last}")
     steps = average_run(RunFolder.open(run), last, place)
     following = NEXT[RunFolder(place).recipe().task].format(run=place)
     typer.echo(f"averaged: updates {', '.join(map(str, steps))} of {run}\nwritten:  {place}\nnext:     {following}")
+
+
+def _named(path: Path) -> Path:
+    """A folder by a name that another can be made of ("." and ".." are none)."""
+    return path.resolve() if path.name in ("", "..") else path
