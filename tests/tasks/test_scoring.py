@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -69,3 +70,17 @@ def test_each_token_has_the_probability_of_its_step() -> None:
 def test_a_source_over_the_limit_is_named() -> None:
     with pytest.raises(BadInput, match="sentence 2"):
         translator().score(["a", "a student " * 120], ["b", "b"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "targets", "message"),
+    [
+        (["a", "b"], ["un"], "2 sentences and 1 translations"),
+        (["a"], [[4], [5]], "1 sentences and 2 translations"),
+        (["a"], [], "1 sentences and 0"),
+        ("ab", "un", "takes lists"),
+    ],
+)
+def test_sentences_and_translations_pair_up(texts: Any, targets: Any, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        translator().score(texts, targets)

@@ -173,6 +173,10 @@ class Translator:
 
     def score(self, sentences: Sequence[str], targets: Sequence[str] | Sequence[Sequence[int]]) -> list[Scored]:
         """The log-probability of given translations (texts, or token ids), token by token."""
+        if isinstance(sentences, str) or isinstance(targets, str):
+            raise BadInput("score() takes lists: write score([sentence], [translation])")
+        if len(sentences) != len(targets):
+            raise BadInput(f"score(): {len(sentences)} sentences and {len(targets)} translations: they must pair up")
         sources = self._encode(sentences, "error")
         rows = [self.target.encode([one])[0] if isinstance(one, str) else list(one) for one in targets]
         for model in self.models:
