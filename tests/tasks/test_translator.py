@@ -181,6 +181,8 @@ def test_the_recipes_beam_is_widened_for_a_longer_list() -> None:
         ({"require": ["un livre", "la maison"], "max_length": 3}, "sentence 1: .* need .* tokens, the limit is 3"),
         ({"min_length": 9, "max_length": 3}, "min_length 9 exceeds max_length 3"),
         ({"length_penalty": -1.0}, "length_penalty"),
+        ({"max_length": 2_000_000_000}, "max_length 2000000000: give at most 100000"),
+        ({"min_length": 100_001}, "min_length 100001: give at most"),
         ({"temperature": 0.5}, "sampling"),
         ({"sample": True, "beam": 4}, "beam 4 searches for the best"),
         ({"sample": True, "top_p": 0.0}, "top_p"),

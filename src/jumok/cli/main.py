@@ -107,7 +107,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"jumok: {error.strerror or error}{f' ({error.filename})' if error.filename else ''}", file=sys.stderr)
         return 1
     except MemoryError:
-        print("jumok: out of memory. Try a smaller training.batch_tokens or model.width", file=sys.stderr)
+        print(f"jumok: out of memory. {_less_memory(arguments)}", file=sys.stderr)
         return 1
     except Exception as error:
         if isinstance(error, UsageProblem):
@@ -116,15 +116,29 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             traceback.print_exc()
         else:
-            print(_unexpected(error), file=sys.stderr)
+            print(_unexpected(error, arguments), file=sys.stderr)
         return 1
 
 
-def _unexpected(error: Exception) -> str:
+LESS_MEMORY = {
+    "train": "Try a smaller training.batch_tokens or model.width",
+    "verify-resume": "Try a smaller training.batch_tokens or model.width",
+    "translate": "Try a smaller --batch, --beam or --max-length",
+    "evaluate": "Try a smaller --batch or --beam",
+    "generate": "Try a smaller --max-tokens, --count or --beam",
+}
+
+
+def _less_memory(arguments: Sequence[str]) -> str:
+    """What needs less of it, by the command that ran out."""
+    known = {each.name for each in (*app.registered_commands, *app.registered_groups)}
+    command = next((word for word in arguments if word in known), "")  # of `tokenizer train` it is the first
+    return LESS_MEMORY.get(command, "Free some, or give it less at once")
+
+
+def _unexpected(error: Exception, arguments: Sequence[str]) -> str:
     """An error nobody foresaw: short, with the way to the whole of it."""
     if any(words in str(error).lower() for words in ("out of memory", "can't allocate memory")):
-        return (
-            f"jumok: out of memory ({str(error).splitlines()[0]}). Try a smaller training.batch_tokens or model.width"
-        )
+        return f"jumok: out of memory ({str(error).splitlines()[0]}). {_less_memory(arguments)}"
     text = (str(error).splitlines() or [""])[0]
     return f"jumok: unexpected {type(error).__name__}: {text}\nThis is a bug of jumok's. `jumok --debug …` shows where."

@@ -24,6 +24,7 @@ class BadSentence(BadInput):
         self.index = index
 
 
+LONGEST = 100_000  # tokens of an output that may be asked for: room for all of them is made beforehand
 FORMS = 8  # ways of writing the required phrases together that are tried, at most
 
 
@@ -64,6 +65,10 @@ class Wishes:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadInput(f"{name} {value}: give 1 or more")
+        for name in ("min_length", "max_length"):
+            value = getattr(self, name)
+            if value is not None and value > LONGEST:
+                raise BadInput(f"{name} {value}: give at most {LONGEST}")
         if self.beam is not None and self.nbest > self.beam and not self.sample:
             raise BadInput(f"nbest {self.nbest} needs a beam at least as wide (the beam is {self.beam})")
         if self.sample and self.beam is not None and self.beam > 1:
