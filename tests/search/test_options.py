@@ -45,6 +45,8 @@ from jumok.search.options import SearchOptions, max_length_for, normalised
         ),
         ({"prefix": (4, 5), "forbidden_phrases": ((4, 5),)}, "the prefix .* holds the forbidden phrase"),
         ({"required": ((4, 5, 4, 5),), "no_repeat_ngram": 2}, "repeats 2 tokens"),
+        ({"required": ((5, 6, 7), (5, 6, 8)), "no_repeat_ngram": 2}, "need 2 tokens twice"),
+        ({"required": ((5, 6, 7),), "prefix": (5, 6, 8), "no_repeat_ngram": 2}, "need 2 tokens twice"),
     ],
 )
 def test_impossible_options_are_named(wrong, named):

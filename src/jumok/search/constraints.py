@@ -14,7 +14,8 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from jumok.search.options import Phrase, SearchOptions, holds
+from jumok.search.options import SearchOptions
+from jumok.search.phrases import Phrase, holds, together
 
 Integers = NDArray[np.int64]
 Tokens = NDArray[np.int32]
@@ -78,7 +79,13 @@ class Required:
 
     @classmethod
     def of(cls, options: SearchOptions) -> Required | None:
-        return cls(options.required) if options.required else None
+        if not options.required or not options.no_repeat_ngram:
+            return cls(options.required) if options.required else None
+        # Phrases that must overlap are searched for as one: placed one by one they would bar each other.
+        found = together(options.required, options.prefix, options.no_repeat_ngram)
+        assert found is not None, "the options were checked"
+        opening = [found.opening] if len(found.opening) > len(options.prefix) else []
+        return cls([*opening, *found.phrases])
 
     def progress(self, output: Phrase) -> Progress:
         """How far an output has come. What it was one token ago is remembered."""

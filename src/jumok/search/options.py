@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from jumok.data.batch import PAD, START
 from jumok.errors import BadInput
-
-Phrase = tuple[int, ...]
+from jumok.search.phrases import Phrase, holds, repeats, together
 
 
 @dataclass(frozen=True)
@@ -113,6 +112,12 @@ class SearchOptions:
                     f"the required phrase {list(phrase)} repeats {self.no_repeat_ngram} tokens, which no_repeat_ngram "
                     "forbids: raise it, or leave the phrase out"
                 )
+        if self.no_repeat_ngram and together(self.required, self.prefix, self.no_repeat_ngram) is None:
+            raise BadInput(
+                f"the required phrases {[list(phrase) for phrase in self.required]} and the prefix "
+                f"{list(self.prefix)} need {self.no_repeat_ngram} tokens twice, which no_repeat_ngram forbids: "
+                "raise it, or require less"
+            )
 
     def limit(self, source_length: int | None) -> int:
         """The longest output of a row."""
@@ -131,15 +136,3 @@ def max_length_for(source_length: int, ratio: float, extra: int) -> int:
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:
     """`log p(y | x) / |y|^α` (Wu et al. 2016 without the constant); |y| counts `<eos>`."""
     return float(log_probability / max(1, length) ** length_penalty)
-
-
-def holds(tokens: Phrase, phrase: Phrase) -> bool:
-    """Whether the phrase occurs in the tokens, one after another."""
-    size = len(phrase)
-    return any(tokens[start : start + size] == phrase for start in range(len(tokens) - size + 1))
-
-
-def repeats(tokens: Phrase, size: int) -> bool:
-    """Whether some n-gram of this size occurs twice."""
-    ngrams = [tokens[start : start + size] for start in range(len(tokens) - size + 1)]
-    return len(set(ngrams)) < len(ngrams)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from jumok.errors import BadInput
-from jumok.search.options import Phrase
+from jumok.search.phrases import Phrase
 from jumok.text.special import UNKNOWN
 from jumok.text.tokenizer import Tokenizer
 

@@ -12,7 +12,7 @@ from jumok.errors import BadInput
 from jumok.recipe import Search
 from jumok.search import SearchOptions, max_length_for
 from jumok.search.constraints import Required
-from jumok.search.options import Phrase
+from jumok.search.phrases import Phrase, together
 from jumok.tasks.phrases import Phrases, pattern
 
 
@@ -120,6 +120,16 @@ class Asked:
             )
         # a beam of the recipe's is widened for what was asked; one that was asked for stays as it is
         beam = wishes.beam or (1 if wishes.sample else max(search.beam, wishes.nbest))
+        ngram = int(_or(wishes.no_repeat_ngram, search.no_repeat_ngram))
+        if ngram > 0:
+            forms = [form for form in forms if together(form, start, ngram) is not None]
+        if not forms:
+            raise BadSentence(
+                number,
+                wishes.first,
+                f": with this prefix the required phrases cannot be written without the same {ngram} tokens twice. "
+                "Raise no-repeat-ngram (0: off), or require less",
+            )
         fitting = [form for form in forms if _room(form, start) < limit]
         if not fitting:
             needed = min(_room(form, start) for form in forms) + 1
@@ -144,7 +154,7 @@ class Asked:
                 forbidden=self.forbidden,
                 forbidden_phrases=self.forbidden_phrases,
                 required=form,
-                no_repeat_ngram=int(_or(wishes.no_repeat_ngram, search.no_repeat_ngram)),
+                no_repeat_ngram=ngram,
                 sample=wishes.sample,
                 temperature=wishes.temperature,
                 top_k=wishes.top_k,

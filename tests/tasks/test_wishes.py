@@ -1,0 +1,22 @@
+"""Wishes that no translation can fulfil together are told, in words, before anything is searched."""
+
+from __future__ import annotations
+
+import pytest
+from translators import sentences, translator
+
+from jumok.tasks.wishes import BadSentence, Sentence
+
+
+def test_required_phrases_that_would_have_to_repeat_themselves() -> None:
+    translating = translator(kind="word", no_repeat_ngram=1)
+    texts = sentences(2)
+    with pytest.raises(BadSentence, match=r"sentence 1: .* without the same 1 tokens twice.*no-repeat-ngram"):
+        translating.translate(texts, require=["chat rouge", "livre rouge"])
+    with pytest.raises(BadSentence, match=r"sentence 2: .* twice"):
+        translating.translate([texts[0], Sentence(texts[1], "le livre", ("le chat",))])
+    for text in translating.translate(texts, require=["rouge livre", "chat rouge"]):
+        assert "chat rouge livre" in text
+    for text in translating.translate(texts, require=["chat rouge", "livre rouge"], no_repeat_ngram=2):
+        assert "chat rouge" in text
+        assert "livre rouge" in text
