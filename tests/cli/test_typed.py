@@ -25,6 +25,8 @@ def test_names_become_options_and_words_stay_words() -> None:
         ("translate I --beam 0", "jumok: --beam 0: give"),
         ("translate I --sample --beam 3", "jumok: --beam 3 searches for the best, --sample draws"),
         ("translate I --too-long x", "jumok: --too-long x"),
+        ("generate I --run none --top-k 5", "--top-k and --top-p are for sampling: say --sample too"),
+        ("generate I --run none --max-tokens 0", "jumok: --max-tokens 0: give"),
         ("translate I --max-length 2000000000", "jumok: --max-length 2000000000: give at most"),
         ("translate I --prefix Je --max-length 1", "with --max-length"),
         ("evaluate --source none --reference none --coverage-penalty -1", "jumok: --coverage-penalty: must be"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+
+from jumok.cli.typed import options_as_typed
 
 if TYPE_CHECKING:
     from jumok.tasks.generator import Continuation, GenerateOptions, Generator
@@ -37,7 +40,11 @@ def generate(
     from jumok.streaming import Source, open_output
     from jumok.tasks.generator import GenerateOptions
 
-    wanted = GenerateOptions(max_tokens, lines, count, beam, sample, temperature, top_k, top_p, seed, no_repeat_ngram)
+    with options_as_typed(*(field.name for field in fields(GenerateOptions))):
+        wanted = GenerateOptions(
+            max_tokens, lines, count, beam, sample, temperature, top_k, top_p, seed, no_repeat_ngram
+        )
+        wanted.options(max_tokens, 0)  # numbers out of range are told before a model is loaded
     model = api.load_language_model(run, device)
     live = sys.stdout.isatty() and beam == 1 and not as_json
     with open_output(None) as output:

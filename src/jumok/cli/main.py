@@ -131,7 +131,7 @@ LESS_MEMORY = {
 
 def _less_memory(arguments: Sequence[str]) -> str:
     """What needs less of it, by the command that ran out."""
-    known = {each.name for each in (*app.registered_commands, *app.registered_groups)}
+    known = {each.name for each in app.registered_commands} | {each.name for each in app.registered_groups}
     command = next((word for word in arguments if word in known), "")  # of `tokenizer train` it is the first
     return LESS_MEMORY.get(command, "Free some, or give it less at once")
 
