@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from jumok.data.batch import END
 from jumok.search import Hypothesis, SearchOptions
+from jumok.search.phrases import together
 from jumok.search.sampling import uniform
 
 Tokens = tuple[int, ...]
@@ -25,6 +26,9 @@ def search(
     live: list[tuple[Tokens, float]] = [((), 0.0)]
     finished: list[Hypothesis] = []
     phrases = without_parts(options.required)
+    if options.no_repeat_ngram and (found := together(options.required, options.prefix, options.no_repeat_ngram)):
+        opening = [found.opening] if found.opening != options.prefix else []
+        phrases = without_parts([*opening, *found.phrases])
 
     def output(tokens: Tokens, total: float, length: int, willing: bool) -> Hypothesis:
         score = total / max(1, length) ** options.length_penalty
