@@ -8,6 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumok.data.batch import Sequences
+from jumok.search import SearchOptions, generate
 from jumok.search.scores import DeviceScores, HostScores, NotLogProbabilities
 
 END = 3
@@ -100,3 +102,42 @@ def test_tensors_made_for_inference_only_can_be_searched_outside_of_it():
     for kind in KINDS:
         found = kind(log_probs, END, (0,)).top(np.zeros(2), np.arange(2), np.full(2, 2), 1)
         assert len(found.token) == 4
+
+
+class WithoutFloat64(torch.Tensor):
+    """As on a device that has no float64: only what was brought to the CPU can become that."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.cpu:
+            return args[0].as_subclass(torch.Tensor)
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        assert not isinstance(result, cls) or result.dtype != torch.float64, "this device has no float64"
+        return result
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"beam": 3, "coverage_penalty": 0.5},
+        {"beam": 2, "prefix": (4, 5)},
+        {"beam": 2, "required": ((5, 6),), "no_repeat_ngram": 2},
+        {"sample": True, "top_p": 0.9, "seed": 7},
+    ],
+)
+def test_a_device_needs_no_float64(oracle, monkeypatch, asked):
+    class There(oracle):
+        def step(self, *given):
+            log_probs, cache = super().step(*given)
+            return log_probs.as_subclass(WithoutFloat64), cache
+
+        def coverage(self, cache):
+            return super().coverage(cache).float().as_subclass(WithoutFloat64)
+
+    options, batch = SearchOptions(max_length=6, **asked), Sequences.pad([[0, 4], [1], [2, 4, 4]])
+    expected = generate(oracle(3, 9, dtype=torch.float32), batch, options)
+    monkeypatch.setattr("jumok.search.decoding.scores_of", DeviceScores)
+    monkeypatch.setattr("jumok.search.restrict.WITH_FLOAT64", ())
+    found = generate(There(3, 9, dtype=torch.float32), batch, options)
+    assert [[h.tokens for h in row] for row in found] == [[h.tokens for h in row] for row in expected]
+    assert [row[0].score for row in found] == pytest.approx([row[0].score for row in expected], abs=1e-5)

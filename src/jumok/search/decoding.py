@@ -136,9 +136,9 @@ class Decoding:
     def _covered(self, hypotheses: Integers, lengths: list[int]) -> list[float]:
         """Σ_s log min(Σ_t α_ts, 1) over the real positions s of each hypothesis' source."""
         coverage_NS = self._stepper.coverage(self._cache)
-        coverage_KS = coverage_NS[torch.from_numpy(hypotheses).to(coverage_NS.device)].double()
-        places = torch.arange(coverage_KS.size(1), device=coverage_KS.device)
-        real_KS = places < torch.tensor(lengths, device=coverage_KS.device)[:, None]
+        # in float64 on the host: not every device has it
+        coverage_KS = coverage_NS[torch.from_numpy(hypotheses).to(coverage_NS.device)].cpu().double()
+        real_KS = torch.arange(coverage_KS.size(1)) < torch.tensor(lengths)[:, None]
         terms_KS = coverage_KS.clamp(UNSEEN, 1.0).log()
         return terms_KS.where(real_KS, 0.0).sum(dim=1).tolist()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jumok.search.beam import Beam
 
 Booleans = NDArray[np.bool_]
+WITH_FLOAT64 = ("cpu", "cuda")  # devices that can draw by themselves; MPS has float32 at most
 
 
 class Limits(NamedTuple):
@@ -65,7 +66,7 @@ def _overwrites(row: Row, length: int) -> bool:
 
 def _close(beam: Beam, row: Row, here: Integers, scores: Scores, limits: Limits) -> None:
     """The last token is `<eos>`, unless a required phrase is still missing."""
-    limits.unwilling[here] = scores.whole(here).amax(dim=1).double().cpu().numpy() > scores.ends(here)
+    limits.unwilling[here] = scores.whole(here).amax(dim=1).cpu().double().numpy() > scores.ends(here)
     if row.required:
         limits.barred[here] = [row.required.missing(output) > 0 for output in _outputs(beam, here)]
     scores.silence(here)
@@ -75,7 +76,7 @@ def _place(beam: Beam, row: Row, here: Integers, scores: Scores, limits: Limits)
     """Choose for a row with required phrases, and leave nothing but the choice."""
     assert row.required is not None
     width, special = row.options.beam, row.required.tokens
-    whole_KV = scores.whole(here).double().cpu().numpy()
+    whole_KV = scores.whole(here).cpu().double().numpy()
     ends = np.where(limits.barred[here], -np.inf, scores.ends(here))
     candidates: list[tuple[float, int, int]] = []
     for place, (total, values_V) in enumerate(zip(beam.total_N[here].tolist(), whole_KV, strict=True)):
@@ -98,6 +99,8 @@ def _place(beam: Beam, row: Row, here: Integers, scores: Scores, limits: Limits)
 def _draw(beam: Beam, drawn: Integers, scores: Scores, limits: Limits) -> None:
     ends = np.where(limits.barred[drawn], -np.inf, scores.ends(drawn))
     values_NV = scores.whole(drawn)
+    if values_NV.device.type not in WITH_FLOAT64:
+        values_NV = values_NV.cpu()
     values_NV[:, beam.end] = values_NV.new_tensor(ends.tolist())
     possible = values_NV.amax(dim=1).cpu().numpy() > -np.inf
     if not possible.all():
@@ -108,7 +111,7 @@ def _draw(beam: Beam, drawn: Integers, scores: Scores, limits: Limits) -> None:
     lengths = beam.length_R[beam.row_N[drawn]].tolist()
     numbers = [uniform(o.seed, o.stream, length) for o, length in zip(options, lengths, strict=True)]
     tokens_N = draw(values_NV, options, numbers)
-    values = values_NV.gather(1, tokens_N[:, None])[:, 0].double().cpu().numpy()
+    values = values_NV.gather(1, tokens_N[:, None])[:, 0].cpu().double().numpy()
     tokens = tokens_N.cpu().numpy()
     is_end = tokens == beam.end
     limits.barred[drawn], limits.sure[drawn] = ~is_end, is_end

@@ -204,7 +204,7 @@ class DeviceScores:
 
     def check(self) -> None:
         most_N = torch.maximum(self.values.amax(dim=1), self.before_NC[:, 0])  # NaN too
-        _check(most_N.double().cpu().numpy())
+        _check(most_N.cpu().double().numpy())
 
     def block(self, hypotheses: Integers, tokens: Integers) -> None:
         self.values[self._to(hypotheses), self._to(tokens)] = -torch.inf
@@ -214,17 +214,19 @@ class DeviceScores:
 
     def only(self, hypotheses: Integers, tokens: Integers, values: Floats) -> None:
         self.silence(hypotheses)
-        self.values[self._to(hypotheses), self._to(tokens)] = torch.from_numpy(values).to(self.values)
+        self.values[self._to(hypotheses), self._to(tokens)] = (
+            torch.from_numpy(values).to(self.values.dtype).to(self.values.device)  # float64 need not exist there
+        )
 
     def whole(self, hypotheses: Integers) -> Tensor:
         return self.values[self._to(hypotheses)]
 
     def ends(self, hypotheses: Integers) -> Floats:
-        return self.before_NC[self._to(hypotheses), 0].double().cpu().numpy()
+        return self.before_NC[self._to(hypotheses), 0].cpu().double().numpy()
 
     def pick(self, hypotheses: Integers, tokens: Integers) -> Floats:
-        known = self.values[self._to(hypotheses), self._to(tokens)].double().cpu().numpy()
-        before = self.before_NC[self._to(hypotheses)].double().cpu().numpy()
+        known = self.values[self._to(hypotheses), self._to(tokens)].cpu().double().numpy()
+        before = self.before_NC[self._to(hypotheses)].cpu().double().numpy()
         for place, token in enumerate(tokens.tolist()):
             if token in self.columns:
                 known[place] = before[place, self.columns.index(token)]
