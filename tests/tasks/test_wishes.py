@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from translators import sentences, translator
 
 from jumok.tasks.wishes import BadSentence, Sentence
@@ -20,3 +21,13 @@ def test_required_phrases_that_would_have_to_repeat_themselves() -> None:
     for text in translating.translate(texts, require=["chat rouge", "livre rouge"], no_repeat_ngram=2):
         assert "chat rouge" in text
         assert "livre rouge" in text
+
+
+def test_a_translation_without_what_is_required_is_not_given() -> None:
+    """A model that cannot write a word at all."""
+    translating = translator(kind="word")
+    (word,) = translating.target.encode(["rouge"])[0]
+    with torch.no_grad():
+        translating.model.bias[word] = -torch.inf
+    with pytest.raises(BadSentence, match=r"sentence 2: no translation was found that holds all that is required"):
+        translating.translate([sentences(1)[0], Sentence(sentences(2)[1], require=("chat rouge",))])

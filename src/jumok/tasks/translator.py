@@ -13,6 +13,7 @@ from jumok.errors import BadInput, Failure
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
 from jumok.search import Hypothesis, SearchOptions
+from jumok.search.phrases import holds
 from jumok.tasks.engine import Engine
 from jumok.tasks.phrases import Phrases
 from jumok.tasks.scoring import Scored, log_probabilities
@@ -110,7 +111,16 @@ class Translator:
         ]
         outputs: list[list[Hypothesis]] = [[] for _ in given]
         for job, hypotheses in zip(jobs, self._allowed(jobs, asked), strict=True):
-            outputs[job.sentence] += hypotheses
+            required = job.options.required
+            outputs[job.sentence] += [h for h in hypotheses if all(holds(tuple(h.tokens), one) for one in required)]
+        for job in jobs:
+            if job.options.required and not outputs[job.sentence]:
+                raise BadSentence(
+                    job.sentence,
+                    wishes.first,
+                    ": no translation was found that holds all that is required. Widen the beam, raise or drop "
+                    "no-repeat-ngram, or require less",
+                )
         texts = self.target.decode([one.tokens for hypotheses in outputs for one in hypotheses])
         results, end = [], 0
         for one, hypotheses in zip(given, outputs, strict=True):
