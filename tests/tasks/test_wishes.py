@@ -12,7 +12,7 @@ from jumok.tasks.wishes import BadSentence, Sentence
 def test_required_phrases_that_would_have_to_repeat_themselves() -> None:
     translating = translator(kind="word", no_repeat_ngram=1)
     texts = sentences(2)
-    with pytest.raises(BadSentence, match=r"sentence 1: .* without the same 1 tokens twice.*no-repeat-ngram"):
+    with pytest.raises(BadSentence, match=r"sentence 1: .* without the same 1 tokens twice.*no_repeat_ngram"):
         translating.translate(texts, require=["chat rouge", "livre rouge"])
     with pytest.raises(BadSentence, match=r"sentence 2: .* twice"):
         translating.translate([texts[0], Sentence(texts[1], "le livre", ("le chat",))])

@@ -119,7 +119,7 @@ class Translator:
                     job.sentence,
                     wishes.first,
                     ": no translation was found that holds all that is required. Widen the beam, raise or drop "
-                    "no-repeat-ngram, or require less",
+                    "no_repeat_ngram, or require less",
                 )
         texts = self.target.decode([one.tokens for hypotheses in outputs for one in hypotheses])
         results, end = [], 0

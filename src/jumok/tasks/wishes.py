@@ -128,7 +128,7 @@ class Asked:
                 number,
                 wishes.first,
                 f": with this prefix the required phrases cannot be written without the same {ngram} tokens twice. "
-                "Raise no-repeat-ngram (0: off), or require less",
+                "Raise no_repeat_ngram (0: off), or require less",
             )
         fitting = [form for form in forms if _room(form, start) < limit]
         if not fitting:
