@@ -93,3 +93,7 @@ def test_ticks_are_few_and_reach_the_highest(highest: float) -> None:
 
 def test_short_numbers() -> None:
     assert [short(value) for value in (0, 0.0005, 2.5, 999, 1500, 2e6)] == ["0", "0.0005", "2.5", "999", "1.5k", "2M"]
+
+
+def test_the_smallest_number_there_is_has_ticks() -> None:
+    assert ticks(5e-324) == [0.0, 1.0]

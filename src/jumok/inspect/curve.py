@@ -108,7 +108,7 @@ def _thin(points: list[Point]) -> list[Point]:
 
 def ticks(highest: float, count: int = 5) -> list[float]:
     """Round numbers from 0 to at least `highest`, about `count` of them."""
-    if highest <= 0:
+    if highest < 1e-300:  # zero, or so little that its parts are zero
         return [0.0, 1.0]
     raw = highest / count
     power = 10.0 ** math.floor(math.log10(raw))
