@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import weakref
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from torch import Tensor
 from jumok.data.batch import START, Sequences, source_batch
 from jumok.errors import BadInput, Failure
 from jumok.layers.tap import Tap
-from jumok.models import beams, compiled, native
+from jumok.models import beams, compiled
 from jumok.models.compiled import CompiledTransformer, compiles
 from jumok.models.fast import fast_stepper
 from jumok.models.fast_cpu import FastTransformer
@@ -194,61 +193,3 @@ def test_an_observed_attention_is_not_passed_by() -> None:
     assert fast_stepper(model) is model
     handle.remove()
     assert fast_stepper(model) is not model
-
-
-def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    native.library.cache_clear()
-    try:
-        with monkeypatch.context() as patched:
-            patched.setattr(native.shutil, "which", lambda name: None)
-            assert isinstance(fast_stepper(model_of()), FastTransformer)
-        native.library.cache_clear()
-        with monkeypatch.context() as patched:
-            patched.setenv("JUMOK_NATIVE", "0")
-            assert isinstance(fast_stepper(model_of()), FastTransformer)
-        native.library.cache_clear()
-        with monkeypatch.context() as patched:  # one that does not know what to do
-            patched.setattr(native, "FLAGS", ("--no-such-flag",))
-            assert isinstance(fast_stepper(model_of()), FastTransformer)
-    finally:
-        native.library.cache_clear()
-
-
-def test_compiled_once_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    if native.library() is None:
-        pytest.skip("no C compiler here")
-    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
-    native.library.cache_clear()
-    try:
-        assert native.library() is not None
-        (made,) = (tmp_path / "native").iterdir()
-        before = made.stat().st_mtime_ns
-        native.library.cache_clear()
-        assert native.library() is not None
-        assert made.stat().st_mtime_ns == before
-    finally:
-        native.library.cache_clear()
-
-
-def test_a_damaged_library_is_made_again_and_a_strange_one_not_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
-    if native.library() is None:
-        pytest.skip("no C compiler here")
-    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
-    try:
-        native.library.cache_clear()
-        assert native.library() is not None
-        (made,) = (tmp_path / "native").iterdir()
-        whole = made.read_bytes()
-        made.unlink()
-        made.write_bytes(whole[:20_000])
-        native.library.cache_clear()
-        assert native.library() is not None
-        assert made.read_bytes() == whole
-        if hasattr(os, "getuid"):
-            (tmp_path / "native").chmod(0o777)
-            native.library.cache_clear()
-            assert native.library() is None
-    finally:
-        native.library.cache_clear()

@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from jumok.data.store_build import default_cache
 from jumok.files import flush_file, sha256
@@ -87,6 +88,26 @@ def _load(path: Path) -> ctypes.CDLL:
     for name in ("jumok_panel", "jumok_has_int8", "jumok_has_bfloat16", "jumok_has_threads"):
         function = getattr(loaded, name)
         function.restype, function.argtypes = ctypes.c_longlong, []
-    for name in ("jumok_read", "jumok_step"):
+    for name in ("jumok_read", "jumok_step", "jumok_best"):
         getattr(loaded, name).restype = None
     return loaded
+
+
+def best_of(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor] | None:
+    """The `count` largest of each row and where they are, equal ones by place; the first is NaN if any of a row is.
+
+    None if the library is not in use: nothing is compiled for this alone.
+    """
+    if not library.cache_info().currsize or values_NV.dtype != torch.float32 or not values_NV.is_contiguous():
+        return None
+    found = library()
+    if found is None:
+        return None
+    (rows, words), number, pointer = values_NV.shape, ctypes.c_longlong, ctypes.c_void_p
+    best, place = torch.empty(rows, count), torch.empty(rows, count, dtype=torch.long)
+    threads = torch.get_num_threads() if rows * words > 1 << 16 else 1
+    found.jumok_best(
+        pointer(values_NV.data_ptr()), number(rows), number(words), number(count), number(threads),
+        pointer(best.data_ptr()), pointer(place.data_ptr()),
+    )  # fmt: skip
+    return best, place

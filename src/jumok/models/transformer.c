@@ -77,6 +77,16 @@ static inline lanes choose(whole where, lanes yes, lanes no) {
     return (lanes)((where & (whole)yes) | (~where & (whole)no));
 }
 
+static inline int any(whole where) {
+#ifdef __AVX512F__
+    return _mm512_test_epi32_mask((__m512i)where, (__m512i)where) != 0;
+#else
+    int found = 0;
+    for (int i = 0; i < LANES; i++) found |= where[i];
+    return found;
+#endif
+}
+
 /* max(0, v); NaN stays */
 static inline lanes positive(lanes v) { return choose(v < 0, (lanes){0}, v); }
 
@@ -604,5 +614,38 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
             const float sum = softmax(step->out + n * words, words, 1);
             for (number k = 0; k < words; k++) step->out[n * words + k] -= sum;
         }
+    }
+}
+
+/* The `count` largest of `words` numbers in each row, the largest first, of equal ones the earlier first; -infinity where
+   there are fewer. If something in a row is not a number, neither is the first of them. */
+void jumok_best(const float *values, number rows, number words, number count, number threads, float *best,
+                int64_t *token) {
+    (void)threads;
+#pragma omp parallel for schedule(static) num_threads((int)threads)
+    for (number n = 0; n < rows; n++) {
+        const float *row = values + n * words;
+        float *most = best + n * count;
+        int64_t *where = token + n * count;
+        int wrong = 0;
+        for (number i = 0; i < count; i++) most[i] = -INFINITY, where[i] = 0;
+        for (number k = 0; k < words; k += 4 * LANES) {
+            const number end = k + 4 * LANES < words ? k + 4 * LANES : words;
+            if (end - k == 4 * LANES) { /* most blocks have nothing to offer */
+                const lanes a = *(const lanes *)(row + k), b = *(const lanes *)(row + k + LANES);
+                const lanes c = *(const lanes *)(row + k + 2 * LANES), d = *(const lanes *)(row + k + 3 * LANES);
+                const lanes edge = (lanes){0} + most[count - 1];
+                if (!any(~((a <= edge) & (b <= edge) & (c <= edge) & (d <= edge)))) continue;
+            }
+            for (number at = k; at < end; at++) {
+                const float value = row[at];
+                wrong |= value != value;
+                if (!(value > most[count - 1])) continue;
+                number i = count - 1;
+                for (; i > 0 && value > most[i - 1]; i--) most[i] = most[i - 1], where[i] = where[i - 1];
+                most[i] = value, where[i] = at;
+            }
+        }
+        if (wrong) most[0] = NAN;
     }
 }

@@ -17,6 +17,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from jumok.models.native import best_of
+
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -107,6 +109,12 @@ class HostScores:
             sums_NV = values_NV + total_N1
             parent, token = np.nonzero(sums_NV >= _edges(sums_NV, beam, even))
             return _ranked(row_N[parent], parent, token, sums_NV[parent, token], beam_R)
+        if (best := best_of(self.tensor, min(beam, self.vocabulary))) is not None:
+            best_NK, tokens_NK = best[0].numpy(), best[1].numpy()
+            _check(best_NK)
+            sums_NK = best_NK + total_N1
+            parent, place = np.nonzero(sums_NK >= _edges(sums_NK, beam, even))
+            return _ranked(row_N[parent], parent, tokens_NK[parent, place], sums_NK[parent, place], beam_R)
         # The b best totals of a row lie in columns whose best is at least the b-th best column: look only into those.
         depth, rest = divmod(self.vocabulary, lanes)
         best_NG = self.tensor[:, : depth * lanes].reshape(-1, depth, lanes).amax(1).numpy()
