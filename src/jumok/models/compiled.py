@@ -23,7 +23,7 @@ from jumok.models.native import library
 from jumok.models.native_stack import NUMBER, POINTER, Linear, NativeStack, Packer
 from jumok.models.transformer import Transformer
 
-FIRST_ENTRIES, FIRST_LENGTH = 32, 32  # for each sentence, and of each hypothesis; both grow by themselves
+FIRST_ENTRIES, FIRST_LENGTH = 64, 32  # for each sentence, and of each hypothesis; both grow by themselves
 STEPS = 8  # at least, for which there are entries after those that are free were collected
 
 
@@ -97,7 +97,7 @@ class Past:
         self.free = torch.nonzero(~needed).flatten().int()
         if len(self.free) < STEPS * count:
             more = max(entries, STEPS * count)
-            self.pool = [F.pad(layer, (0, 0, 0, 0, 0, more)) for layer in self.pool]
+            self.pool = [_longer(layer, more) for layer in self.pool]
             self.free = torch.cat((self.free, torch.arange(entries, entries + more, dtype=torch.int32)))
 
     @staticmethod
@@ -121,6 +121,12 @@ class Past:
             added = F.pad(ancestors, (0, room - ancestors.size(1)))
             joined.ancestors = torch.cat((joined.ancestors, added))
         return joined
+
+
+def _longer(layer: Tensor, more: int) -> Tensor:
+    longer = torch.empty(len(layer) + more, *layer.shape[1:])
+    longer[: len(layer)] = layer
+    return longer
 
 
 @dataclass(frozen=True)
