@@ -18,8 +18,8 @@ KEYS = [
     "model.width=256", "model.heads=4", "model.feed_forward=1024", "model.encoder_layers=3", "model.decoder_layers=3",
     "model.tie_embeddings=all", "model.dropout=0.3", "model.attention_dropout=0.1", "model.activation_dropout=0.1",
     "training.batch_tokens=8192", "training.learning_rate=0.002", "training.warmup=400", "training.r_drop=1.0",
-    "training.updates=4400",
-    "training.ema=0.999", "training.label_smoothing=0.1", "training.metric=bleu", "training.validate_every=1100",
+    "training.updates=5800",
+    "training.ema=0.999", "training.label_smoothing=0.1", "training.metric=bleu", "training.validate_every=2900",
     "training.validate_sentences=1014", "training.checkpoint_every=100000", "training.keep=1",
     "search.beam=5", "search.batch=256", "threads=1", "exact=false",
 ]  # fmt: skip
@@ -39,7 +39,7 @@ TRIED: dict[str, list[str]] = {
 def main() -> None:
     parser = options()
     parser.add_argument("--try", dest="tried", nargs="*", default=[], help=f"variants of en→de: {', '.join(TRIED)}")
-    parser.add_argument("--limit", type=float, default=7.5, help="minutes after which a run is stopped")
+    parser.add_argument("--limit", type=float, default=8.6, help="minutes after which a run is stopped")
     chosen = parser.parse_args()
     runs = []
     for name, seed in SEEDS.items():
