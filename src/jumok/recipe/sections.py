@@ -198,7 +198,28 @@ class Training(Section):
     checkpoint_every: int = Field(500, ge=1, description="Updates between checkpoints (also at each validation).")
     keep: int = Field(2, ge=1, description="Newest checkpoints kept besides the best.")
     log_every: int = Field(20, ge=1, description="Updates between two lines of progress in metrics.jsonl.")
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Numbers in matrix products; auto: bfloat16 on a GPU that has it, else float32."
+    )
+    pack: Literal["auto"] | bool = Field(
+        "auto", description="Sentences end to end instead of padded (Transformers); auto: on a GPU."
+    )
+    compile: bool = Field(False, description="torch.compile: a minute of compiling, then faster updates.")
+    graphs: Literal["auto"] | bool = Field(
+        "auto", description="Replay updates as CUDA graphs; auto: on a GPU, where all shapes repeat."
+    )
+    checkpoint_activations: bool = Field(
+        False, description="Compute each layer again in the backward pass: less memory, a third more time."
+    )
+    loss_chunk: int = Field(
+        0, ge=0, description="Words whose scores over the vocabulary are in memory at once; 0: chosen by size."
+    )
+    skip_bad: int = Field(
+        5, ge=0, description="How many updates that are no numbers or far too large may be left out before giving up."
+    )
+    shard: bool = Field(False, description="torchrun: weights and optimiser split over the processes (FSDP2).")
     tensorboard: bool = Field(False, description='Write TensorBoard events too (needs the "tensorboard" extra).')
+    wandb: bool = Field(False, description='Send progress to Weights & Biases too (needs the "wandb" extra).')
 
 
 class Search(Section):
