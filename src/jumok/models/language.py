@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.data.batch import PAD, Sequences
+from jumok.data.batch import PAD, UNKNOWN, Sequences
 from jumok.errors import BadInput
 from jumok.layers.cache import KeyValueCache
 from jumok.layers.embedding import Embedding
@@ -55,11 +55,14 @@ class LanguageModel(nn.Module):
 
     def embed(self, ids_BT: Tensor) -> Tensor:
         """Word vectors. In training a share of all words is unseen, wherever it stands (Gal and Ghahramani 2016)."""
-        embedded_BTD = self.embedding(ids_BT)
-        if self.training and self.word_dropout:
-            seen_V1 = F.dropout(torch.ones_like(self.embedding.weight[:, :1]), self.word_dropout)
-            embedded_BTD = embedded_BTD * F.embedding(ids_BT, seen_V1)
-        return embedded_BTD
+        if not self.training or not self.word_dropout:
+            return self.embedding(ids_BT)
+        seen_V1 = F.dropout(torch.ones_like(self.embedding.weight[:, :1]), self.word_dropout)
+        return self.embed_seen(ids_BT, F.embedding(ids_BT, seen_V1))
+
+    def embed_seen(self, ids_BT: Tensor, seen_BT1: Tensor) -> Tensor:
+        """Word vectors where some words are not seen (0): zero, and the others larger so that the mean stays."""
+        return self.embedding(ids_BT) * seen_BT1
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits over the vocabulary: W h + b, where W may be the word vectors themselves (Press and Wolf 2017)."""
@@ -173,6 +176,12 @@ class TransformerLanguageModel(LanguageModel):
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         return self.stack(self.embed(ids_BT))
+
+    def embed_seen(self, ids_BT: Tensor, seen_BT1: Tensor) -> Tensor:
+        """Words not seen are `<unk>`, never zero: a position that is zero, and has nothing but zeros to look at, stays
+        zero through every layer, and the gradient of each norm there is 1/√ε times too large."""
+        unseen_BT = (seen_BT1[..., 0] == 0) & (ids_BT != PAD)
+        return self.embedding(ids_BT.masked_fill(unseen_BT, UNKNOWN))
 
     def read(
         self, ids_BT: Tensor, past: KeyValueCache | None = None, lengths: Tensor | None = None

@@ -129,7 +129,9 @@ class TransformerLanguageSection(Section):
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
     attention_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On the attention weights.")
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
-    word_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Share of the vocabulary unseen in each batch.")
+    word_dropout: float = Field(
+        0.0, ge=0.0, lt=1.0, description="Share of the vocabulary unseen in each batch: read as <unk>."
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> TransformerLanguageSection:
