@@ -55,6 +55,9 @@ def test_no_input_is_written_over(files: Path, line: str, capfd: pytest.CaptureF
         ("translate --input a --output old --tag 2xx", "2xx"),
         ("translate --input cut.gz --output old", "cut.gz"),
         ("translate --input latin --output old", "latin"),
+        ("translate --input long --output old", "sentence 1 has"),
+        ("translate --input long --output new", "sentence 1 has"),
+        ("translate --input a --require-file strange --output old", "sentence 1: "),
         ("translate I --output old --top-k 5", "are for sampling"),
         ("score --source a --target none --output old", "none"),
         ("score --source a --target short --output old", "short"),
@@ -67,5 +70,7 @@ def test_what_is_wrong_is_said_before_an_output_is_emptied(
     Path("cut.gz").write_bytes(gzip.compress(SOURCE.encode() * 1000)[:-20])
     Path("latin").write_bytes("Où\n".encode("latin-1"))
     Path("short").write_text("Je\n")
+    Path("long").write_text("dog " * 1000 + f"\n{SOURCE}")
+    Path("strange").write_text("日本\n\n", encoding="utf-8")
     unchanged(files, line)
     assert words in capfd.readouterr().err

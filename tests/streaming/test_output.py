@@ -77,6 +77,32 @@ def test_an_unfinished_file_is_not_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "a\nb\n", "deleted means begun anew, whatever the note says"
 
 
+@pytest.mark.parametrize("made_of", [about(), None], ids=["from a file", "from a pipe"])
+def test_what_was_there_stays_until_the_first_line(tmp_path: Path, made_of: Any) -> None:
+    path = tmp_path / "out"
+    path.write_text("old\n")
+    write(path, [["a"], ["b"]], stop=0, about=made_of)
+    assert path.read_text() == "old\n"
+    assert not note_of(path).exists(), "beside the old lines it would make them the beginning of the new ones"
+    with open_output(path, about=made_of) as begun:
+        assert path.read_text() == "old\n"
+        begun.write(["a"])
+        assert path.read_text() == "a\n"
+    write(path, [], about=made_of)
+    assert path.read_text() == "", "an empty input is an empty output"
+    write(tmp_path / "new", [["a"]], stop=0, about=made_of)
+    assert list(tmp_path.iterdir()) == [path], "what got no line does not begin to exist"
+
+
+def test_what_comes_from_a_pipe_does_not_overwrite_an_unfinished_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    write(path, [["a"], ["b"]], stop=1)
+    with pytest.raises(BadInput, match="go on with --resume, or delete it"):
+        write(path, [["c"]], about=None)
+    assert write(path, [["a"], ["b"]], resume=True) == 1
+    assert path.read_text() == "a\nb\n"
+
+
 def test_a_finished_file_is_overwritten_and_never_continued(tmp_path: Path) -> None:
     path = tmp_path / "out"
     write(path, [["a"], ["b"]])

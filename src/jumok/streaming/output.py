@@ -1,7 +1,8 @@
 """Where the lines go: to standard output, or into a file that can be continued after a kill.
 
-While a file is being written, `OUTPUT.progress.json` lies beside it and says what it is made of. Lines reach the file
-whole or are cut off when it is continued; when all are there, the note is removed.
+What a file held before stays until the first lines are there: where nothing can be translated, nothing is lost. While a
+file is being written, `OUTPUT.progress.json` lies beside it and says what it is made of. Lines reach the file whole or
+are cut off when it is continued; when all are there, the note is removed.
 """
 
 from __future__ import annotations
@@ -53,22 +54,24 @@ def open_output(
         return
     refuse_sources(path, *sources)
     ordinary = path.is_file() or not path.exists()  # a pipe or a device is neither continued nor noted
-    if about is None or not ordinary:
-        with _opened(path, "wb") as file:
-            yield Begun(0, _to(file, path))
-        return
-    done, keep = _begin(path, about, resume, numbered, complete)
-    made_of = None if keep else about()  # it may find something wrong: before anything that is there is lost
-    with _opened(path, "r+b" if keep else "wb") as file:
-        file.seek(keep)
-        file.truncate()
-        note = note_of(path)
-        if made_of is not None:
-            replace_file(note, json.dumps({"format": FORMAT, **made_of}, ensure_ascii=False, indent=1) + "\n")
-        yield Begun(done, _to(file, path))
-        with disk_errors_named("finishing the translation", path, "Free some space, then go on with --resume."):
-            os.fsync(file.fileno())
-            note.unlink(missing_ok=True)
+    done, keep = _begin(path, about, resume, numbered, complete) if ordinary else (0, 0)
+    made_of = about() if about is not None and ordinary and not keep else None  # it may find something wrong
+    note = note_of(path)
+    with _opened(path, "ab" if ordinary else "wb") as file:
+
+        def begin() -> None:
+            if ordinary:
+                file.truncate(keep)
+            if made_of is not None:  # only now: beside what was there before it would be a lie
+                replace_file(note, json.dumps({"format": FORMAT, **made_of}, ensure_ascii=False, indent=1) + "\n")
+
+        lines = Lines(file, path, begin)
+        yield Begun(done, lines.write)
+        lines.write([])  # an empty input is an empty output
+        if about is not None and ordinary:
+            with disk_errors_named("finishing the translation", path, "Free some space, then go on with --resume."):
+                os.fsync(file.fileno())
+                note.unlink(missing_ok=True)
 
 
 def refuse_sources(output: Path | None, *sources: Path | None) -> None:
@@ -86,7 +89,7 @@ def note_of(path: Path) -> Path:
 
 def _begin(
     path: Path,
-    about: Callable[[], dict[str, Any]],
+    about: Callable[[], dict[str, Any]] | None,
     resume: bool,
     numbered: bool,
     complete: Callable[[int], bool],
@@ -110,6 +113,7 @@ def _begin(
             f"{path} cannot be continued: {note.name} is missing, which says what it was made of. Without --resume it "
             "is written anew"
         )
+    assert about is not None, "nothing else is continued"
     _same(note, path, about())
     if not numbered:
         return lines, keep
@@ -168,24 +172,38 @@ def _same(note: Path, path: Path, about: dict[str, Any]) -> None:
 
 @contextmanager
 def _opened(path: Path, mode: str) -> Iterator[IO[bytes]]:
+    """A file that was not there and gets no line is not there afterwards."""
+    new = not path.exists()
     try:
         file = path.open(mode)
     except OSError as error:
         raise BadInput(f"--output {path}: {error.strerror}") from None
     try:
         yield file
+    except BaseException:
+        if new and not file.tell():
+            file.close()
+            path.unlink(missing_ok=True)
+        raise
     finally:
         with suppress(OSError):  # all was flushed, or its failure was told
             file.close()
 
 
-def _to(file: IO[bytes], path: Path) -> Write:
-    def write(lines: Sequence[str]) -> None:
-        with disk_errors_named("writing translations", path, "Free some space, then go on with --resume."):
-            file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
-            file.flush()
+class Lines:
+    """Lines for a file, `begin` before the first of them."""
 
-    return write
+    def __init__(self, file: IO[bytes], path: Path, begin: Callable[[], None]) -> None:
+        self.file, self.path, self.begin = file, path, begin
+        self.begun = False
+
+    def write(self, lines: Sequence[str]) -> None:
+        with disk_errors_named("writing translations", self.path, "Free some space, then go on with --resume."):
+            if not self.begun:
+                self.begin()
+                self.begun = True
+            self.file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
+            self.file.flush()
 
 
 def _to_stdout(lines: Sequence[str]) -> None:
