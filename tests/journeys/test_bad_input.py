@@ -254,6 +254,7 @@ def test_changed_validation_data_is_noticed_on_resume(corpus: Corpus, tmp_path: 
         (["training.betas=[2,3]"], ["training.betas"]),
         (["seed=99999999999999999999999999"], ["seed"]),
         (["search.max_ratio=.inf"], ["search.max_ratio"]),
+        (["search.max_extra=1000000000"], ["search.max_extra", "100000"]),
         (["model.scorer=location", "model.max_source=9"], ["max_source"]),
         (["--minutes", "inf"], ["--minutes"]),
         (["--minutes", "nan"], ["--minutes"]),

@@ -18,6 +18,11 @@ from jumok.search.options import SearchOptions, max_length_for, normalised
         ({"max_length": 0}, "max_length"),
         ({"max_extra": -1}, "max_extra"),
         ({"max_ratio": math.inf}, "max_ratio"),
+        ({"max_ratio": 1e9}, "max_ratio: must be a number from 0 to 1000"),
+        ({"max_extra": 10**9}, "max_extra: must be from 0 to 100000"),
+        ({"max_length": 10**9}, "max_length 1000000000: give at most 100000"),
+        ({"min_length": 10**9}, "min_length 1000000000: give at most 100000"),
+        ({"beam": 10**9}, "beam 1000000000: give at most 10000"),
         ({"patience": 0.0}, "patience"),
         ({"prefix": (4, -1)}, "prefix"),
         ({"forbidden": (-1,)}, "forbidden"),
@@ -57,6 +62,7 @@ def test_impossible_options_are_named(wrong, named):
 def test_the_limit_is_the_stated_one_or_follows_the_source():
     assert SearchOptions(max_length=7).limit(100) == 7
     assert SearchOptions(max_ratio=1.5, max_extra=4).limit(5) == 11
+    assert SearchOptions(max_ratio=1000.0).limit(100_000) == 100_000, "room for all of it is made beforehand"
     with pytest.raises(BadInput, match="max_length"):
         SearchOptions().limit(None)
 

@@ -174,6 +174,9 @@ def test_no_sequence_comes_twice_if_that_is_wanted() -> None:
     ("options", "words"),
     [
         ({"max_tokens": 0}, "max_tokens 0"),
+        ({"max_tokens": 10**9}, "max_tokens 1000000000: give at most 99999"),
+        ({"count": 10**9, "sample": True}, "count 1000000000: give at most 10000"),
+        ({"beam": 10**9}, "beam 1000000000: give at most 10000"),
         ({"count": 2}, "Sample"),
         ({"count": 3, "beam": 2}, "beam"),
         ({"lines": 2, "beam": 2}, "best line"),
@@ -183,6 +186,11 @@ def test_no_sequence_comes_twice_if_that_is_wanted() -> None:
 def test_what_makes_no_sense_is_refused(options: dict[str, int], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         GenerateOptions(**options)  # type: ignore[arg-type]
+
+
+def test_what_is_asked_at_most_can_be_searched() -> None:
+    most = GenerateOptions(max_tokens=99_999)
+    assert most.options(most.max_tokens, 0).max_length == 100_000
 
 
 def test_impossible_sampling_is_refused() -> None:

@@ -6,7 +6,14 @@ import pytest
 import torch
 from translators import sentences, translator
 
-from jumok.tasks.wishes import BadSentence, Sentence
+from jumok.errors import BadInput
+from jumok.tasks.wishes import BadSentence, Sentence, Wishes
+
+
+@pytest.mark.parametrize("name", ["beam", "nbest", "min_length", "max_length"])
+def test_monstrous_numbers_are_refused(name: str) -> None:
+    with pytest.raises(BadInput, match=f"{name} 1000000000: give at most 10+$"):
+        Wishes(**{name: 10**9, "sample": name == "nbest"})  # type: ignore[arg-type]
 
 
 def test_required_phrases_that_would_have_to_repeat_themselves() -> None:

@@ -22,7 +22,7 @@ AT_ONCE = 32  # prompts of standard input that are written to side by side
 def generate(
     prompts: list[str] | None = typer.Argument(None, help="Beginnings, each in quotes. Without them, stdin's lines."),
     run: Path = typer.Option(..., "--run", help="A run folder of a language model."),
-    max_tokens: int = typer.Option(100, help="Longest continuation, in tokens."),
+    max_tokens: int = typer.Option(100, help="Longest continuation, in tokens; at most 99999."),
     lines: int = typer.Option(1, help="Stop when so many lines have ended."),
     count: int = typer.Option(1, help="Continuations of each prompt (with --sample, or a beam as wide)."),
     sample: bool = typer.Option(False, "--sample", help="Draw each token instead of taking the likeliest."),

@@ -222,8 +222,13 @@ class Training(Section):
     wandb: bool = Field(False, description='Send progress to Weights & Biases too (needs the "wandb" extra).')
 
 
+WIDEST_BEAM = 10_000  # and as many outputs of one sentence
+LONGEST_OUTPUT = 100_000  # tokens: room for all of them is made beforehand
+LARGEST_RATIO = 1_000.0
+
+
 class Search(Section):
-    beam: int = Field(5, ge=1, description="Hypotheses kept at each step; 1 is greedy.")
+    beam: int = Field(5, ge=1, le=WIDEST_BEAM, description="Hypotheses kept at each step; 1 is greedy.")
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="Scores are divided by length to this power; 0: not at all."
     )
@@ -234,6 +239,10 @@ class Search(Section):
     patience: float | None = Field(
         1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
     )
-    max_ratio: float = Field(2.0, gt=0, description="Longest output: this times the source length …")
-    max_extra: int = Field(20, ge=1, description="… plus this many tokens.")
+    max_ratio: float = Field(
+        2.0, gt=0, le=LARGEST_RATIO, description="Longest output: this (at most 1000) times the source length …"
+    )
+    max_extra: int = Field(
+        20, ge=1, le=LONGEST_OUTPUT, description="… plus this many tokens; at most 100000 tokens in all."
+    )
     batch: int | None = Field(None, ge=1, description="Sentences translated at once; null: 32, on a GPU 256.")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jumok.data.batch import PAD, START
 from jumok.errors import BadInput
+from jumok.recipe.sections import LARGEST_RATIO, LONGEST_OUTPUT, WIDEST_BEAM
 from jumok.search.phrases import Phrase, holds, repeats, together
 
 
@@ -45,6 +46,8 @@ class SearchOptions:
     def _check_numbers(self) -> None:
         if self.beam < 1:
             raise BadInput(f"beam: {self.beam} hypotheses is no search; use 1 (greedy) or more")
+        if self.beam > WIDEST_BEAM:
+            raise BadInput(f"beam {self.beam}: give at most {WIDEST_BEAM}")
         if not 1 <= self.nbest <= self.beam:
             raise BadInput(f"nbest: {self.nbest} does not fit a beam of {self.beam}; use 1 to {self.beam}, or widen it")
         if not 0 <= self.length_penalty <= 10:
@@ -55,12 +58,17 @@ class SearchOptions:
             raise BadInput(f"max_length: must be at least 1 (it counts <eos>), not {self.max_length}")
         if self.min_length < 1:
             raise BadInput(f"min_length: must be at least 1 (it counts <eos>), not {self.min_length}")
+        for name, length in (("min_length", self.min_length), ("max_length", self.max_length)):
+            if length is not None and length > LONGEST_OUTPUT:
+                raise BadInput(f"{name} {length}: give at most {LONGEST_OUTPUT}")
         if self.max_length is not None and self.min_length > self.max_length:
             raise BadInput(
                 f"min_length {self.min_length} exceeds max_length {self.max_length}: lower it, or raise that"
             )
-        if not (self.max_ratio >= 0 and math.isfinite(self.max_ratio)) or self.max_extra < 0:
-            raise BadInput(f"max_ratio {self.max_ratio} and max_extra {self.max_extra}: neither may be below 0")
+        if not 0 <= self.max_ratio <= LARGEST_RATIO:
+            raise BadInput(f"max_ratio: must be a number from 0 to {LARGEST_RATIO:g}, not {self.max_ratio}")
+        if not 0 <= self.max_extra <= LONGEST_OUTPUT:
+            raise BadInput(f"max_extra: must be from 0 to {LONGEST_OUTPUT}, not {self.max_extra}")
         if self.patience is not None and not self.patience > 0:
             raise BadInput(f"patience: must be above 0, not {self.patience}")
         if self.no_repeat_ngram < 0:
@@ -129,8 +137,8 @@ class SearchOptions:
 
 
 def max_length_for(source_length: int, ratio: float, extra: int) -> int:
-    """The longest output (with `<eos>`) for a source: `ratio · source_length + extra`, at least 1."""
-    return max(1, int(ratio * source_length) + extra)
+    """The longest output (with `<eos>`) for a source: `ratio · source_length + extra`, at least 1, never monstrous."""
+    return min(max(1, int(ratio * source_length) + extra), LONGEST_OUTPUT)
 
 
 def normalised(log_probability: float, length: int, length_penalty: float) -> float:

@@ -16,11 +16,13 @@ import torch
 from jumok.data.batch import END, PAD, START, UNKNOWN, Sequences
 from jumok.errors import BadInput
 from jumok.models.language import LanguageModel
+from jumok.recipe.sections import LONGEST_OUTPUT, WIDEST_BEAM
 from jumok.search import Decoding, Hypothesis, SearchOptions, Token, generate
 from jumok.tasks.perplexity import Perplexity, measure
 from jumok.text.tokenizer import Tokenizer
 
 NEVER = (PAD, START, UNKNOWN)  # there is no text for them
+MOST_TOKENS = LONGEST_OUTPUT - 1  # and <eos>
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class GenerateOptions:
         for name in ("max_tokens", "lines", "count", "beam"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} {getattr(self, name)}: give 1 or more")
+        for name, limit in {"max_tokens": MOST_TOKENS, "count": WIDEST_BEAM, "beam": WIDEST_BEAM}.items():
+            if getattr(self, name) > limit:
+                raise BadInput(f"{name} {getattr(self, name)}: give at most {limit}")
         if self.count > 1 and not self.sample and self.count > self.beam:
             raise BadInput(f"count {self.count}: there is one likeliest text. Sample, or search with a beam as wide")
         if self.beam > 1 and self.lines > 1:

@@ -10,6 +10,7 @@ from itertools import islice, product
 from jumok.data.batch import PAD, START
 from jumok.errors import BadInput
 from jumok.recipe import Search
+from jumok.recipe.sections import LONGEST_OUTPUT, WIDEST_BEAM
 from jumok.search import SearchOptions, max_length_for
 from jumok.search.constraints import Required
 from jumok.search.phrases import Phrase, together
@@ -24,7 +25,6 @@ class BadSentence(BadInput):
         self.index = index
 
 
-LONGEST = 100_000  # tokens of an output that may be asked for: room for all of them is made beforehand
 FORMS = 8  # ways of writing the required phrases together that are tried, at most
 
 
@@ -65,10 +65,11 @@ class Wishes:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadInput(f"{name} {value}: give 1 or more")
-        for name in ("min_length", "max_length"):
+        most = {"beam": WIDEST_BEAM, "nbest": WIDEST_BEAM, "min_length": LONGEST_OUTPUT, "max_length": LONGEST_OUTPUT}
+        for name, limit in most.items():
             value = getattr(self, name)
-            if value is not None and value > LONGEST:
-                raise BadInput(f"{name} {value}: give at most {LONGEST}")
+            if value is not None and value > limit:
+                raise BadInput(f"{name} {value}: give at most {limit}")
         if self.beam is not None and self.nbest > self.beam and not self.sample:
             raise BadInput(f"nbest {self.nbest} needs a beam at least as wide (the beam is {self.beam})")
         if self.sample and self.beam is not None and self.beam > 1:
