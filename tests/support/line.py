@@ -29,8 +29,15 @@ class Points:
     def tokens(self) -> int:
         return len(self.x)
 
+    def __len__(self) -> int:
+        return len(self.x)
+
     def to(self, device: Any) -> Points:
         return self
+
+    def split(self, parts: int) -> list[Points]:
+        size = -(-len(self) // parts)
+        return [Points(*both) for both in zip(self.x.split(size), self.y.split(size), strict=True)]
 
 
 class Line(Objective):

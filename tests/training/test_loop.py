@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ def test_it_learns_and_logs_means(tmp_path: Path) -> None:
 
 def test_clipping_bounds_the_gradient(tmp_path: Path) -> None:
     loop = make(tmp_path, LineTask(), "training.clip=0.001")
-    norm = loop._update()["gradient_norm"]
+    loop._launch()
+    norm = loop.under_way[0].values()["gradient_norm"]
     seen = math.sqrt(sum(float(p.grad.square().sum()) for p in loop.objective.parameters() if p.grad is not None))
     assert norm > 0.001
     assert seen == pytest.approx(0.001, rel=1e-3)
@@ -82,21 +84,23 @@ def test_stopped_anywhere_and_resumed_it_is_the_same_run(tmp_path: Path, stop: i
     assert without_clock(tmp_path / "whole") == without_clock(tmp_path / "stopped")
 
 
-def test_batches_prepared_ahead_are_the_same_batches(tmp_path: Path) -> None:
-    """As on a GPU; also through a plan that validates and saves in between."""
-    tasks = LineTask((3, 4)), LineTask((3, 4))
-    for ahead, task in enumerate(tasks):
-        loop = make(tmp_path / str(ahead), task, "training.updates=15", "training.validate_every=4")
-        loop.looks_ahead = bool(ahead)
+def test_values_read_late_and_batches_made_ahead_change_nothing(tmp_path: Path) -> None:
+    """As on a GPU; also through a plan that validates and saves in between, and an update that is left out."""
+    tasks = LineTask((3, 4), poison=6), LineTask((3, 4), poison=6)
+    for late, task in enumerate(tasks):
+        loop = make(tmp_path / str(late), task, "training.updates=15", "training.validate_every=4")
+        loop.late, loop.ahead.pool = late, ThreadPoolExecutor(1) if late else None
+        loop.ahead._pinned = task.batches  # type: ignore[method-assign]  # there is nothing to pin memory for
         loop.go()
     assert torch.equal(tasks[0].objective.model.weight, tasks[1].objective.model.weight)
-    losses = [[event["loss"] for event in told(tmp_path / str(ahead), "train")] for ahead in (0, 1)]
+    losses = [[event["loss"] for event in told(tmp_path / str(late), "train")] for late in (0, 1)]
     assert losses[0] == losses[1]
+    assert len(losses[0]) == 14
 
 
 def test_a_poisoned_update_is_not_taken(tmp_path: Path) -> None:
     task = LineTask(poison=4)
-    loop = make(tmp_path, task, "training.updates=10", "training.checkpoint_every=100")
+    loop = make(tmp_path, task, "training.updates=10", "training.checkpoint_every=100", "training.skip_bad=0")
     with pytest.raises(Failure, match=r"update 5 is not a number .* on 5 points") as caught:
         loop.go()
     assert "training.learning_rate" in str(caught.value)
@@ -105,6 +109,65 @@ def test_a_poisoned_update_is_not_taken(tmp_path: Path) -> None:
     state = checkpoint.load(tmp_path / "checkpoints" / "step-4", fresh.objective.model)
     assert state.update == 4
     assert torch.equal(fresh.objective.model.weight, task.objective.model.weight)
+
+
+def test_a_poisoned_update_is_left_out_and_the_run_goes_on(tmp_path: Path) -> None:
+    task, keys = LineTask(poison=4), ["training.updates=10", "training.checkpoint_every=100"]
+    state = make(tmp_path / "poisoned", task, *keys).go()
+    assert (state.update, state.recovered) == (10, 1)
+    assert [event["step"] for event in told(tmp_path / "poisoned", "recovered")] == [5]
+    assert [event["step"] for event in told(tmp_path / "poisoned", "train")] == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    clean = LineTask()
+    state = TrainState(total=10, left_out=[4])
+    make(tmp_path / "clean", clean, *keys, state=state).go()
+    assert torch.equal(task.objective.model.weight, clean.objective.model.weight)
+
+
+def test_too_many_poisoned_updates_end_the_run(tmp_path: Path) -> None:
+    class Poisoned(LineTask):
+        def batches(self, update: int) -> list[Points]:
+            self.poison = update if update % 2 else -1
+            return super().batches(update)
+
+    with pytest.raises(Failure, match="update 6 is not a number"):
+        make(tmp_path, Poisoned(), "training.updates=20", "training.skip_bad=2").go()
+    assert len(told(tmp_path, "recovered")) == 2
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_loss_far_too_large_goes_back_to_the_checkpoint_and_round_the_place(tmp_path: Path, late: int) -> None:
+    class Monstrous(LineTask):
+        """From update 73 on the targets are huge, until the run has gone back past it."""
+
+        def batches(self, update: int) -> list[Points]:
+            self.asked.append(update)
+            batches = super().batches(update)
+            huge = update == 73 and self.asked.count(73) == 1
+            return [Points(batch.x, batch.y + 1e4 * huge) for batch in batches]
+
+    task = Monstrous()
+    task.asked = []  # type: ignore[attr-defined]
+    keys = ["training.updates=90", "training.checkpoint_every=20", "training.validate_every=1000"]
+    loop = make(tmp_path / "a", task, *keys)
+    loop.late = late
+    state = loop.go()
+    assert (state.update, state.recovered, state.left_out) == (90, 1, [68, 69, 70, 71, 72, 73])
+    steps = [event["step"] for event in told(tmp_path / "a", "train")]
+    assert steps == [step for step in range(1, 91) if step not in range(69, 75)]
+    events = [event["step"] for event in told(tmp_path / "a", "recovered")]
+    assert events == [74]
+    plain = LineTask()
+    make(tmp_path / "b", plain, *keys, state=TrainState(total=90, left_out=state.left_out)).go()
+    assert torch.equal(task.objective.model.weight, plain.objective.model.weight)
+
+
+def test_without_a_checkpoint_a_loss_far_too_large_ends_the_run(tmp_path: Path) -> None:
+    class Monstrous(LineTask):
+        def batches(self, update: int) -> list[Points]:
+            return [Points(batch.x, batch.y + 1e4 * (update == 60)) for batch in super().batches(update)]
+
+    with pytest.raises(Failure, match=r"update 61: the loss is .* has diverged"):
+        make(tmp_path, Monstrous(), "training.updates=90", "training.checkpoint_every=100").go()
 
 
 def test_early_stopping_and_the_best_checkpoint(tmp_path: Path) -> None:

@@ -47,6 +47,12 @@ class WindowBatch:
         past, future = (part.to(device, non_blocking=True) for part in (self.past, self.future))
         return WindowBatch(past, future, self.origins)
 
+    def split(self, parts: int) -> list[WindowBatch]:
+        """The same windows in `parts` smaller batches (fewer, when there are fewer windows)."""
+        size = -(-len(self) // parts)
+        cuts = [slice(start, start + size) for start in range(0, len(self), size)]
+        return [WindowBatch(self.past[cut], self.future[cut], self.origins[cut]) for cut in cuts]
+
 
 @dataclass(frozen=True)
 class Layout:

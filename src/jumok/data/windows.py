@@ -42,6 +42,12 @@ class TextBatch:
         ids, targets = (part.to(device, non_blocking=True) for part in (self.ids, self.targets))
         return TextBatch(ids, targets, self.starts, self.corpus)
 
+    def split(self, parts: int) -> list[TextBatch]:
+        """The same windows in `parts` smaller batches (fewer, when there are fewer windows)."""
+        size = -(-len(self) // parts)
+        cuts = [slice(start, start + size) for start in range(0, len(self), size)]
+        return [TextBatch(self.ids[cut], self.targets[cut], self.starts[cut], self.corpus) for cut in cuts]
+
 
 def window_batch(ids: IntArray, starts: IntArray, width: int, corpus: int = 0) -> TextBatch:
     """Windows of `width` tokens that begin at `starts`, from a ring of tokens."""

@@ -47,7 +47,8 @@ class Task(Protocol):
         ...
 
     def batches(self, update: int) -> list[Any]:
-        """The micro-batches of an update, a pure function of its number. Each has `.tokens` and `.to(device)`."""
+        """The micro-batches of an update, a pure function of its number. Each has `.tokens`, `.to(device)` and
+        `.split(parts)`, and is as long as it has rows."""
         ...
 
     def validate(self) -> dict[str, float]:

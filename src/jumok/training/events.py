@@ -20,7 +20,8 @@ from jumok.files import disk_errors_named
 
 
 class Sink(Protocol):
-    """One listener. `event` is "train", "valid", "plan", or "message"; the values are JSON numbers and strings."""
+    """One listener. `event` is "train", "valid", "plan", "recovered", or "message"; the values are JSON numbers and
+    strings."""
 
     def event(self, event: str, update: int, values: dict[str, Any]) -> None: ...
     def close(self) -> None: ...
@@ -66,6 +67,12 @@ class MetricsFile:
             with disk_errors_named("writing metrics.jsonl", self.path, "Free some space, then go on with --resume."):
                 self.file.write(json.dumps({"event": event, "step": update, **clean}) + "\n")
                 self.file.flush()
+
+    def cut(self, keep_bytes: int) -> None:
+        """Forget what was written after this place: the run went back."""
+        self.file.flush()
+        self.file.truncate(keep_bytes)
+        self.file.seek(keep_bytes)
 
     @property
     def bytes(self) -> int:

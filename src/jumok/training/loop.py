@@ -1,6 +1,6 @@
 """ONE training loop for every task.
 
-    for each update:  batches(update) → objective → gradients / count → clip → AdamW → state
+    for each update:  batches(update) → Step: objective → gradients / count → clip → AdamW → state
 
 The position of a run is one number, the update. All randomness of an update comes from (seed, update, micro-batch), so
 a run that was killed and resumed computes, to the bit, what the undisturbed one does.
@@ -12,8 +12,9 @@ import math
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,14 +24,16 @@ import torch
 from jumok.errors import Failure
 from jumok.recipe import Recipe
 from jumok.tasks.objective import Task
-from jumok.training import checkpoint
+from jumok.training import checkpoint, recovery
+from jumok.training.ahead import Ahead
 from jumok.training.averaging import RunningAverage, mean_weights
-from jumok.training.device import seed_for
 from jumok.training.events import Events, MetricsFile
 from jumok.training.optimizer import build_optimizer, learning_rate
 from jumok.training.pace import Pace
+from jumok.training.precision import Precision, choose_precision
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
+from jumok.training.step import Outcome, Step
 
 
 class Interrupted(Failure):
@@ -49,40 +52,46 @@ class Loop:
         self.optimizer = build_optimizer(self.objective, self.training)
         self.average = RunningAverage(self.objective.model, self.training.ema) if self.training.ema else None
         self.state, self.events = state, events
-        self.looks_ahead = device.type == "cuda"  # the CPU is free while a GPU computes
-        self._prepared: list[Any] | None = None
+        precision = Precision(choose_precision(self.training.precision, device), device)
+        self.step = Step(self.objective, self.optimizer, self.training, recipe.seed, precision, events.say)
+        self.ahead = Ahead(task.batches, thread=device.type == "cuda")  # the CPU is free while a GPU computes
+        self.under_way: deque[Outcome] = deque()
+        self.late = 1 if device.type == "cuda" else 0  # updates whose values are not waited for
 
     def restore(self, folder: Path) -> TrainState:
         """Everything as it was when this checkpoint was written, but for the state, which is given back."""
         averaged = self.average.weights if self.average is not None else None
-        return checkpoint.load(folder, self.objective.model, self.optimizer, averaged)
+        state = checkpoint.load(folder, self.objective.model, self.optimizer, averaged)
+        self.step.precision.restore(state.scale, state.scale_good)
+        return state
 
     def go(self) -> TrainState:
         """Train until the plan is done, early stopping says so, or someone interrupts."""
-        state, training = self.state, self.training
+        training = self.training
         self.metrics = next(sink for sink in self.events.sinks if isinstance(sink, MetricsFile))
-        self.pace = Pace(state)
-        began = time.perf_counter() - state.seconds
-        if state.update == 0 and state.minutes is not None:
+        self.pace = Pace(self.state)
+        began = time.perf_counter() - self.state.seconds
+        if self.state.update == 0 and self.state.minutes is not None:
             self._save()  # what was asked for must survive a kill before the first checkpoint
-        with _interrupts() as interrupted:
-            while state.stopped is None:
+        with _interrupts() as interrupted, closing(self.ahead):
+            while self.state.stopped is None:
                 if reason := self._reason_to_stop():  # known already: all that is left is the average
                     self._average_checkpoints(reason)
                     break
-                started = time.perf_counter()
-                self._note(self._update())
-                seconds = time.perf_counter() - started
-                self._log(seconds)
+                started = self.clock = time.perf_counter()
+                self._launch()
+                state = self.state
+                validate = state.update == state.total or state.update % training.validate_every == 0
+                save = validate or state.update % training.checkpoint_every == 0 or interrupted.is_set()
+                self._read(all_but=0 if save else self.late)
+                if self.state is not state:
+                    continue  # it went back to a checkpoint
                 state.seconds = time.perf_counter() - began
-                save = state.update % training.checkpoint_every == 0 or interrupted.is_set()
-                if self.pace.measured(seconds):
+                if self.pace.measured(time.perf_counter() - started):
+                    self._read()
                     self._fix_plan(began)
                     save = True
-                is_best = False
-                if state.update == state.total or state.update % training.validate_every == 0:
-                    is_best = self._validate()
-                    save = True
+                is_best = validate and self._validate()
                 if not training.average:
                     state.stopped = self._reason_to_stop()
                 state.seconds = time.perf_counter() - began
@@ -93,7 +102,7 @@ class Loop:
                         f"stopped after update {state.update}; everything is saved. "
                         f"Go on with: jumok train --resume --run {self.run.path}"
                     )
-        return state
+        return self.state
 
     def _reason_to_stop(self) -> str | None:
         state, patience = self.state, self.training.patience
@@ -103,49 +112,78 @@ class Loop:
             return f"no progress in {state.stale} validation{'s' * (state.stale > 1)}"
         return None
 
-    def _update(self) -> dict[str, float]:
-        """One update: θ ← AdamW(θ, clip(∇ Σ loss / count))."""
-        state, training = self.state, self.training
-        batches, self._prepared = self._prepared or self.task.batches(state.update), None
-        count = sum(batch.tokens for batch in batches)
-        sums: dict[str, torch.Tensor] = {}
-        self.objective.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        for micro, batch in enumerate(batches):
-            torch.manual_seed(seed_for(self.recipe.seed, state.update, micro))
-            loss = self.objective(batch.to(self.device))
-            (loss.sum / count).backward()
-            for name, value in {"loss": loss.sum, **loss.parts}.items():
-                sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
-        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters(), training.clip or math.inf)
-        names, numbers = [*sums, "gradient_norm"], torch.stack([*sums.values(), norm.float()])
-        if self.looks_ahead:  # all is launched and being computed; only the next line waits for it
-            self._prepared = self.task.batches(state.update + 1)
-        values = dict(zip(names, numbers.tolist(), strict=True))
-        if not all(math.isfinite(value) for value in values.values()):
-            self._stop_at_nan(batches, values, count)
-        rate = learning_rate(training, state.update, state.total, state.plateau_scale, self.recipe.model.width)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        if self.average is not None:
-            self.average.note(state.update)
+    def _launch(self) -> None:
+        """Set the next update going."""
+        state = self.state
+        if state.update not in state.left_out:
+            rate = learning_rate(self.training, state.update, state.total, state.plateau_scale, self.recipe.model.width)
+            outcome = self.step(self.ahead.at(state.update), state.update, rate)
+            self.under_way.append(outcome)
+            if self.average is not None:
+                self.average.note(state.update)
+            state.tokens += outcome.count
         state.update += 1
-        state.tokens += count
-        return {**values, "tokens": count}
 
-    def _stop_at_nan(self, batches: list[Any], values: dict[str, float], count: int) -> None:
-        """The weights are still those of the last good update: keep them, say where it happened, stop."""
-        self._save()
-        where = "; ".join(self.task.name_batch(batch) for batch in batches)
+    def _read(self, all_but: int = 0) -> None:
+        """What the updates under way say of themselves, but for the newest `all_but`, which may still be computed."""
+        while len(self.under_way) > all_but:
+            outcome = self.under_way.popleft()
+            values = outcome.values()
+            loss = values["loss"] / max(1, outcome.count)
+            if not recovery.is_number(values):
+                self._leave_out(outcome, values)
+            elif recovery.is_spike(self.state, loss, outcome.update):
+                self._go_back(outcome, loss)
+            else:
+                recovery.note(self.state, loss)
+                self._note({**values, "tokens": outcome.count})
+                self._log(outcome.update + 1, outcome.rate)
+
+    def _leave_out(self, outcome: Outcome, values: dict[str, float]) -> None:
+        """Not a number: the weights are still those of the update before. Go on without these sentences, or stop."""
+        state, training = self.state, self.training
+        if self.step.precision.forgives():
+            return  # float16 finds its scale this way; nothing is wrong
+        state.recovered += 1
+        where = "; ".join(self.task.name_batch(batch) for batch in outcome.batches)
         shown = ", ".join(
-            f"{name} {value / (1 if name == 'gradient_norm' else count):g}" for name, value in values.items()
+            f"{name} {value / (1 if name == 'gradient_norm' else outcome.count):g}" for name, value in values.items()
         )
+        problem = f"update {outcome.update + 1} is not a number ({shown}) on {where}."
+        if state.recovered <= training.skip_bad:
+            self.events("recovered", outcome.update + 1, problem="not a number", count=state.recovered)
+            self.events.say(f"{problem} It is left out ({state.recovered} of at most {training.skip_bad})")
+            return
+        if not self.under_way:  # nothing came after it: these are the weights from before it
+            state.update, state.tokens = outcome.update, state.tokens - outcome.count
+        self.under_way.clear()
+        self._save()
         raise Failure(
-            f"update {self.state.update + 1} is not a number ({shown}) on {where}. "
-            f"The state before it is saved (checkpoint of update {self.state.update}). Look at those lines, or start "
-            f"again with a lower training.learning_rate (now {self.training.learning_rate:g}) or training.clip "
-            f"(now {self.training.clip:g})."
+            f"{problem} The state before it is saved (checkpoint of update {state.update}). Look at those lines, or "
+            f"start again with a lower training.learning_rate (now {training.learning_rate:g}) or training.clip "
+            f"(now {training.clip:g})."
+        )
+
+    def _go_back(self, outcome: Outcome, loss: float) -> None:
+        """The loss is far too large: the weights have gone astray. Back to the last checkpoint, and round the place."""
+        state, training = self.state, self.training
+        self.under_way.clear()
+        problem = f"update {outcome.update + 1}: the loss is {loss:.3f}, after {state.loss_mean:.3f} on the average"
+        found = checkpoint.newest_good(self.run, self.events.say)
+        if found is None or state.recovered >= training.skip_bad:
+            raise Failure(
+                f"{problem}. The training has diverged; the checkpoint of update {self.run.pointed('last')} is kept. "
+                f"Start again with a lower training.learning_rate (now {training.learning_rate:g}) or training.clip "
+                f"(now {training.clip:g})."
+            )
+        state.recovered += 1
+        self.state = self.pace.state = recovery.go_back(state, self.restore(found), outcome.update)
+        self.metrics.cut(self.state.metrics_bytes)
+        passed = [update + 1 for update in self.state.left_out if update <= outcome.update]
+        self.events("recovered", outcome.update + 1, problem="loss too large", count=state.recovered)
+        self.events.say(
+            f"{problem}. Back to the checkpoint of update {self.state.update}; updates {passed[0]} to {passed[-1]} are "
+            f"passed over ({state.recovered} of at most {training.skip_bad})"
         )
 
     def _note(self, values: dict[str, float]) -> None:
@@ -156,15 +194,15 @@ class Loop:
             weight = values["tokens"] if name == "gradient_norm" else 1
             window[name] = window.get(name, 0.0) + value * weight
 
-    def _log(self, seconds: float) -> None:
-        window = self.state.window
-        window["seconds"] = window.get("seconds", 0.0) + seconds
-        if self.state.update % self.training.log_every == 0:
+    def _log(self, update: int, rate: float) -> None:
+        window, now = self.state.window, time.perf_counter()
+        window["seconds"] = window.get("seconds", 0.0) + now - self.clock
+        self.clock = now
+        if update % self.training.log_every == 0:
             tokens, spent = window.pop("tokens"), window.pop("seconds")
             means = {name: value / tokens for name, value in window.items()}
-            rate = self.optimizer.param_groups[0]["lr"]
             speed = tokens / max(spent, 1e-9)
-            self.events("train", self.state.update, **means, learning_rate=rate, tokens_per_second=speed)
+            self.events("train", update, **means, learning_rate=rate, tokens_per_second=speed)
             window.clear()
 
     def _fix_plan(self, began: float) -> None:
@@ -236,6 +274,7 @@ class Loop:
 
     def _save(self, best: bool = False) -> None:
         self.state.metrics_bytes = self.metrics.bytes
+        self.state.scale, self.state.scale_good = self.step.precision.state()
         model, averaged = self.objective.model, self.average.weights if self.average is not None else None
         checkpoint.save(self.run, model, self.optimizer, self.state, self.training.keep, best, averaged)
 

@@ -26,6 +26,12 @@ class TrainState:
     threads: int = 0
     device: str = "cpu"
     data: list[str] = field(default_factory=list)  # keys of the token stores: what was learned from
+    scale: float | None = None  # of the loss, with float16
+    scale_good: int = 0  # updates since the scale last changed
+    left_out: list[int] = field(default_factory=list)  # updates that are passed over, because they led astray
+    recovered: int = 0  # how often something had to be left out
+    loss_mean: float | None = None  # running mean of the loss a word, to know a loss that is far too large
+    loss_spread: float = 0.0  # and of its distance from the mean
     stopped: str | None = None  # why the run is complete, when it is
 
     def to_json(self) -> dict[str, Any]:

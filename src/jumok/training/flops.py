@@ -1,0 +1,139 @@
+"""How many floating-point operations an update is worth: counted from the model and the lengths, padding left out.
+
+    forward            2 · P · n  +  4 · d · p
+    with the backward  6 · P · n  + 12 · d · p
+
+P: numbers in the matrices that n tokens are multiplied by (one multiplication, one addition; in the backward pass twice
+that, for the gradients of the input and of the matrix). A source token goes through the encoder and through what makes
+keys and values of it, a target token through the rest and the output layer. p: pairs of a query and a key that it may
+see, d wide: one product for the score, one for the mean; a causal query sees itself and what is before. Word vectors
+are looked up, not multiplied. What is computed again (checkpointed activations) or for padding is no use and does not
+count: this is the numerator of MFU, "model FLOPs utilisation" (Chowdhery et al. 2022).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from jumok.data.batch import PairBatch
+from jumok.data.series_windows import WindowBatch
+from jumok.data.windows import TextBatch
+from jumok.layers.multihead import MultiHeadAttention
+from jumok.models.decoder import Attending
+from jumok.models.forecaster import Forecaster
+from jumok.models.language import LanguageModel
+from jumok.models.seq2seq import Seq2Seq
+from jumok.models.transformer import Transformer
+from jumok.tasks.objective import Objective
+
+FORWARD_AND_BACKWARD = 3  # times the forward pass
+
+
+@dataclass(frozen=True)
+class Flops:
+    """Operations of a forward pass, by what they come once for: a row, a token of either side, a pair that looks."""
+
+    row: int = 0
+    source: int = 0
+    target: int = 0
+    pairs: Counter[str] | None = None  # by the kind of attention: self, causal, cross
+    passes: int = 1
+
+    def __call__(self, batch: Any) -> int | None:
+        """What an update on this batch is worth; None where its kind is not known."""
+        work = _work(batch)
+        if work is None:
+            return None
+        looks = sum(cost * work[kind] for kind, cost in (self.pairs or Counter()).items())
+        tokens = self.row * work["row"] + self.source * work["source"] + self.target * work["target"]
+        return FORWARD_AND_BACKWARD * self.passes * (tokens + looks)
+
+
+def flops_of(objective: Objective) -> Flops | None:
+    """The counter for what is trained; None for a model that nobody has counted."""
+    model, passes = objective.model, 2 if getattr(objective, "r_drop", 0) else 1
+    if isinstance(model, Transformer):
+        offered = [part for block in model.decoder.blocks for part in _offers(block)]
+        source = _products(model.encoder, *offered)
+        target = _products(model.decoder) - _products(*offered) + _head(model)
+        return Flops(0, source, target, _looks(model), passes)
+    if isinstance(model, Seq2Seq):
+        decoder = model.decoder
+        prepared = [part for name in ("weight", "key") if (part := _scorer_part(decoder, name)) is not None]
+        row, offered_once = _products(decoder.bridge), _products(*prepared)
+        target = _products(decoder, model.project) - row - offered_once + _head(model)
+        return Flops(row, _products(model.encoder) + offered_once, target, _looks(model), passes)
+    if isinstance(model, LanguageModel):
+        return Flops(0, 0, _products(model) + _head(model), _looks(model), passes)
+    if isinstance(model, Forecaster):
+        written = [part for part in (model.head, model.highway) if part is not None]
+        return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)
+    return None
+
+
+def _products(*modules: nn.Module) -> int:
+    """2 · P of all matrices in these modules."""
+    total = 0
+    for module in modules:
+        for part in module.modules():
+            if isinstance(part, nn.Linear):
+                total += part.weight.numel()
+            elif isinstance(part, nn.RNNBase):
+                total += sum(weight.numel() for name, weight in part.named_parameters() if "weight" in name)
+    return 2 * total
+
+
+def _head(model: Transformer | Seq2Seq | LanguageModel) -> int:
+    """The output layer, which may be the word vectors."""
+    return 2 * (model.embedding.weight if model.tied else model.weight).numel()
+
+
+def _offers(block: nn.Module) -> list[nn.Module]:
+    """What makes keys and values of the source for a decoder block."""
+    cross = getattr(block, "cross", None)
+    return [] if cross is None else [cross.key, cross.value]
+
+
+def _scorer_part(decoder: nn.Module, name: str) -> nn.Module | None:
+    """The matrix by which a scorer prepares its keys, if it has one: `general` its weight, `additive` its key."""
+    scorer = getattr(decoder, "scorer", None)
+    part = getattr(scorer, name, None)
+    return part if isinstance(part, nn.Module) and type(scorer).prepare.__qualname__.partition(".")[0] != "Scorer" else None
+
+
+def _looks(model: nn.Module) -> Counter[str]:
+    """4 · d of each attention, by its kind."""
+    costs: Counter[str] = Counter()
+    for part in model.modules():
+        if isinstance(part, MultiHeadAttention):
+            costs[part.tap.kind] += 4 * part.heads * part.head_width
+        elif isinstance(part, Attending):
+            costs["cross"] += 4 * part.recurrent.width
+    return costs
+
+
+def _work(batch: Any) -> dict[str, int] | None:
+    """What there is of rows, tokens and pairs that look at each other."""
+    if isinstance(batch, PairBatch):
+        source, target = batch.source.lengths, batch.target.lengths - 1  # the last word is not read
+        return {
+            "row": len(batch),
+            "source": int(source.sum()),
+            "target": int(target.sum()),
+            "self": int((source * source).sum()),
+            "causal": _triangles(target),
+            "cross": int((source * target).sum()),
+        }
+    if isinstance(batch, TextBatch | WindowBatch):
+        rows, width = (batch.ids if isinstance(batch, TextBatch) else batch.past).shape
+        triangle = rows * width * (width + 1) // 2
+        return {"row": rows, "source": 0, "target": rows * width, "self": 0, "causal": triangle, "cross": 0}
+    return None
+
+
+def _triangles(lengths: Tensor) -> int:
+    return int((lengths * (lengths + 1) // 2).sum())

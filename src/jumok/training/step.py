@@ -1,0 +1,160 @@
+"""One update, written out: θ ← AdamW(θ, clip(∇ Σ loss / count)). Every faster way must equal this one.
+
+An update whose loss or gradient is not a number leaves the weights as they are. On a GPU that is decided there, so that
+nobody waits for it: what an update says of itself (`Outcome`) is read when the next one is on its way already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumok.errors import Failure
+from jumok.recipe import Training
+from jumok.tasks.objective import Objective
+from jumok.training.device import seed_for
+from jumok.training.precision import Precision
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an update was made of, and what it says of itself, which may still be on its way from the GPU."""
+
+    update: int  # its number, from 0
+    batches: list[Any]
+    count: int
+    rate: float
+    names: list[str]
+    numbers: Tensor
+    arrived: torch.cuda.Event | None = None
+
+    def values(self) -> dict[str, float]:
+        """The sums of the losses over `count` words, and the norm of the gradient."""
+        if self.arrived is not None:
+            self.arrived.synchronize()
+        return dict(zip(self.names, self.numbers.tolist(), strict=True))
+
+
+class Step:
+    def __init__(
+        self,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        training: Training,
+        seed: int,
+        precision: Precision,
+        say: Callable[[str], None],
+    ) -> None:
+        self.objective, self.optimizer, self.training, self.seed = objective, optimizer, training, seed
+        self.precision, self.device, self.say = precision, precision.device, say
+
+    def __call__(self, batches: list[Any], update: int, rate: float) -> Outcome:
+        """Learn from the micro-batches of an update, at this learning rate."""
+        count = sum(batch.tokens for batch in batches)
+        self.objective.train()
+        sums = self._gradients(batches, update, count)
+        scaler = self.precision.scaler
+        if scaler is not None:
+            scaler.unscale_(self.optimizer)  # before clipping: the limit is for the true gradient
+        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.training.clip or math.inf)
+        numbers = torch.stack([*sums.values(), norm.float()])
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if scaler is not None:
+            scaler.step(self.optimizer)
+            scaler.update()
+        else:
+            self._apply(numbers)
+        return Outcome(update, batches, count, rate, [*sums, "gradient_norm"], *self._on_its_way(numbers))
+
+    def _gradients(self, batches: list[Any], update: int, count: int) -> dict[str, Tensor]:
+        """Σ over the micro-batches of ∇ loss / count, into the parameters' `grad`.
+
+        A micro-batch that does not fit into memory is cut in two and all is begun again: gradients are sums, so the
+        result is the same but for dropout and the last bits.
+        """
+        pieces = [[batch] for batch in batches]
+        while True:
+            sums: dict[str, Tensor] = {}
+            self.optimizer.zero_grad(set_to_none=True)
+            for micro, parts in enumerate(pieces):
+                try:
+                    for part, batch in enumerate(parts):
+                        # one number more only for pieces, so that what was never cut keeps its randomness
+                        torch.manual_seed(seed_for(self.seed, update, micro, *([part] if len(parts) > 1 else [])))
+                        with self.precision.context():
+                            loss = self.objective(batch.to(self.device))
+                        self.precision.scaled(loss.sum / count).backward()  # type: ignore[no-untyped-call]
+                        for name, value in {"loss": loss.sum, **loss.parts}.items():
+                            sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+                    continue
+                except RuntimeError as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    problem = str(error).partition("\n")[0]
+                loss = None  # it holds what the memory is full of
+                pieces[micro] = self._smaller(parts, update, problem)
+                break
+            else:
+                return sums
+
+    def _smaller(self, parts: list[Any], update: int, problem: str) -> list[Any]:
+        """The same sentences in pieces half as large."""
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        smaller = [piece for part in parts for piece in part.split(2)]
+        if len(smaller) == len(parts):
+            raise Failure(
+                f"update {update + 1} does not fit into memory, not even one sentence at a time "
+                f"({describe(parts[0])}): {problem}. Lower data.max_length or the size of the model, or turn on "
+                f"training.checkpoint_activations."
+            )
+        self.say(
+            f"update {update + 1} did not fit into memory ({describe(*parts)}) and is done in {len(smaller)} pieces. "
+            f"If this is said often, lower training.batch_tokens (now {self.training.batch_tokens})."
+        )
+        return smaller
+
+    def _apply(self, numbers: Tensor) -> None:
+        """AdamW, unless something is not a number."""
+        bad = ~torch.isfinite(numbers).all()
+        if self.device.type != "cuda":
+            if not bad:
+                self.optimizer.step()
+            return
+        self.optimizer.found_inf = bad.float()  # type: ignore[attr-defined]  # the fused AdamW looks at it on the GPU
+        self.optimizer.step()
+
+    def _on_its_way(self, numbers: Tensor) -> tuple[Tensor, torch.cuda.Event | None]:
+        """Where the numbers will be on the CPU, and when."""
+        if self.device.type != "cuda":
+            return numbers, None
+        held = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+        held.copy_(numbers, non_blocking=True)
+        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        arrived.record()
+        return held, arrived
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """PyTorch has a class of its own for a GPU's; what the CPU's allocator raises has only its words."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def describe(*batches: Any) -> str:
+    """How much there is in batches, in words: for messages."""
+    rows = sum(len(batch) for batch in batches)
+    sides = {
+        side: [getattr(batch, side).lengths for batch in batches]
+        for side in ("source", "target")
+        if all(hasattr(getattr(batch, side, None), "lengths") for batch in batches)
+    }
+    longest = ", ".join(f"longest {side} {max(int(part.max()) for part in parts)}" for side, parts in sides.items())
+    tokens = sum(batch.tokens for batch in batches)
+    return f"{rows} row{'s' * (rows != 1)}, {tokens} tokens{', ' * bool(longest)}{longest}"
