@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from jumok.data.batch import PairBatch
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
+from jumok.layers.attention import Additive, General
 from jumok.layers.multihead import MultiHeadAttention
 from jumok.models.decoder import Attending
 from jumok.models.forecaster import Forecaster
@@ -31,6 +32,7 @@ from jumok.models.transformer import Transformer
 from jumok.tasks.objective import Objective
 
 FORWARD_AND_BACKWARD = 3  # times the forward pass
+STEPS = ("recurrent", "combine", "readout")  # the parts of a recurrent decoder that each target token goes through
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,10 @@ def flops_of(objective: Objective) -> Flops | None:
         target = _products(model.decoder) - _products(*offered) + _head(model)
         return Flops(0, source, target, _looks(model), passes)
     if isinstance(model, Seq2Seq):
-        decoder = model.decoder
-        prepared = [part for name in ("weight", "key") if (part := _scorer_part(decoder, name)) is not None]
-        row, offered_once = _products(decoder.bridge), _products(*prepared)
-        target = _products(decoder, model.project) - row - offered_once + _head(model)
-        return Flops(row, _products(model.encoder) + offered_once, target, _looks(model), passes)
+        keys, queries = _scorer_parts(model.decoder)
+        row, source = _products(model.decoder.bridge), _products(model.encoder, *keys)
+        steps = [part for name, part in model.decoder.named_children() if name in STEPS]
+        return Flops(row, source, _products(model.project, *steps, *queries) + _head(model), _looks(model), passes)
     if isinstance(model, LanguageModel):
         return Flops(0, 0, _products(model) + _head(model), _looks(model), passes)
     if isinstance(model, Forecaster):
@@ -98,11 +99,12 @@ def _offers(block: nn.Module) -> list[nn.Module]:
     return [] if cross is None else [cross.key, cross.value]
 
 
-def _scorer_part(decoder: nn.Module, name: str) -> nn.Module | None:
-    """The matrix by which a scorer prepares its keys, if it has one: `general` its weight, `additive` its key."""
+def _scorer_parts(decoder: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
+    """By what a scorer multiplies each key (once, for all queries) and each query."""
     scorer = getattr(decoder, "scorer", None)
-    part = getattr(scorer, name, None)
-    return part if isinstance(part, nn.Module) and type(scorer).prepare.__qualname__.partition(".")[0] != "Scorer" else None
+    if isinstance(scorer, General):
+        return [scorer.weight], []
+    return ([scorer.key], [scorer.query]) if isinstance(scorer, Additive) else ([], [])
 
 
 def _looks(model: nn.Module) -> Counter[str]:
