@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simple_search import has, placed, without_parts
 
 from jumok.data.batch import Sequences
-from jumok.search import SearchOptions, generate
+from jumok.search import SearchOptions, generate, refill
 from jumok.search.constraints import Blocked, Required
 
 TOKENS = st.integers(4, 6)  # few of them, so that phrases overlap and fall back
@@ -104,7 +104,7 @@ def test_phrases_may_overlap_in_the_output(oracle):
     assert found.tokens == [4, 5, 6]
 
 
-def test_what_cannot_be_placed_is_not_called_finished(oracle):
+def test_an_output_without_what_is_required_is_none(oracle):
     class Never(oracle):
         def _log_probs(self, sentence, history):
             row = list(super()._log_probs(sentence, history))
@@ -112,9 +112,25 @@ def test_what_cannot_be_placed_is_not_called_finished(oracle):
             return tuple(row)
 
     options = SearchOptions(beam=3, nbest=3, required=((8,),), max_length=5)
-    [found] = generate(Never(0, 9), Sequences.pad([[0]]), options)
-    assert found
-    assert not any(output.finished for output in found)
+    free = SearchOptions(beam=3, nbest=3, max_length=5)
+    lacking, plain = generate(Never(0, 9), Sequences.pad([[0], [1]]), [options, free])
+    assert lacking == []
+    assert len(plain) == 3, "its neighbours do not notice"
+    found = dict(refill(Never(0, 9), [([0], options), ([1], free)]))
+    assert found[0] == []
+    assert [output.tokens for output in found[1]] == [output.tokens for output in plain]
+
+
+def test_an_output_that_holds_all_but_cannot_end_is_given_as_unfinished(oracle):
+    class Dead(oracle):
+        def _log_probs(self, sentence, history):
+            row = list(super()._log_probs(sentence, history))
+            return tuple([-np.inf] * self.vocabulary if 8 in history else row)
+
+    options = SearchOptions(beam=3, required=((8,),), max_length=5)
+    [[found]] = generate(Dead(0, 9), Sequences.pad([[0]]), options)
+    assert found.tokens[-1] == 8
+    assert not found.finished
 
 
 def test_an_output_with_all_phrases_ends_whatever_else_is_likelier(oracle):

@@ -51,7 +51,8 @@ def search(
             candidates += [(-(total + row[token]), parent, token) for token in possible]
         if not candidates:
             if not finished:
-                finished = [output(tokens, total, length - 1, False) for tokens, total in live]
+                whole = [(tokens, total) for tokens, total in live if all(has(tokens, phrase) for phrase in phrases)]
+                finished = [output(tokens, total, length - 1, False) for tokens, total in whole]
             break
         best = shared_out(candidates, live, phrases, options.beam)
         for negative, parent, token in sorted(best):

@@ -183,15 +183,17 @@ class Beam:
         return happened
 
     def _barren(self, best: Ranked, covered: Covered) -> None:
-        """Rows without any continuation that have no output either: what there is must do."""
+        """Rows without any continuation that have no output either: what there is must do, unless it lacks something
+        required. Such a row has no output at all."""
         barren_R = np.array([row.finished == 0 for row in self.rows])
         barren_R[best.row] = False
         left = np.flatnonzero(barren_R[self.row_N])
         for hypothesis, term in zip(left.tolist(), self._covered(left, covered), strict=True):
             index = int(self.row_N[hypothesis])
             length = int(self.length_R[index]) - 1
-            tokens = self.tokens_NL[hypothesis, :length].tolist()
-            self.rows[index].add(tokens, float(self.total_N[hypothesis]), length, False, term)
+            row, tokens = self.rows[index], self.tokens_NL[hypothesis, :length].tolist()
+            if row.required is None or row.required.missing(tuple(tokens)) == 0:
+                row.add(tokens, float(self.total_N[hypothesis]), length, False, term)
 
     def _covered(self, hypotheses: Integers, covered: Covered) -> list[float]:
         rows = [self.rows[index] for index in self.row_N[hypotheses].tolist()]

@@ -40,7 +40,7 @@ class Decoding:
 
         Without `device` a batch is searched where its `ids` are.
         """
-        self.results: dict[int, list[Hypothesis]] = {}  # the n-best of the rows that are done
+        self.results: dict[int, list[Hypothesis]] = {}  # the n-best of the rows that are done (see `generate`)
         self._stepper, self._end, self._start, self._device, self._events = stepper, end, start, device, events
         self._beam = Beam(end, start, events)
         self._memory: Memory = None
@@ -151,7 +151,7 @@ def generate(
     start: int = START,
     device: torch.device | str | None = None,
 ) -> list[list[Hypothesis]]:
-    """The n-best of every row, best first."""
+    """The n-best of every row, best first; none where no output was found that holds all that is required."""
     decoding = Decoding(stepper, end, start, device)
     rows = decoding.add(batch, options)
     while not decoding.done:

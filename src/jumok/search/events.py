@@ -61,7 +61,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Completed:
-    """A row has left the batch; its n-best, best first."""
+    """A row has left the batch; its n-best, best first. None: no output was found that holds all that is required."""
 
     row: int
     hypotheses: list[Hypothesis]

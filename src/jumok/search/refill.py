@@ -36,7 +36,8 @@ def refill(
     start: int = START,
     device: torch.device | str | None = None,
 ) -> Iterator[tuple[int, list[Hypothesis]]]:
-    """Search every row; give (its place in `rows`, its n-best) as it finishes, in whatever order that is.
+    """Search every row; give (its place in `rows`, its n-best) as it finishes, in whatever order that is. The n-best
+    are as `generate` gives them.
 
     `rows` are sources (token ids without `<eos>`; `batch_of` makes a batch of some) and what is asked of each. At most
     `capacity` of them are searched at a time; new ones come in when that `share` of the places is free. With `ahead`

@@ -13,7 +13,6 @@ from jumok.errors import BadInput, Failure
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Search
 from jumok.search import Hypothesis, SearchOptions
-from jumok.search.phrases import holds
 from jumok.tasks.engine import Engine
 from jumok.tasks.phrases import Phrases
 from jumok.tasks.scoring import Scored, log_probabilities
@@ -111,8 +110,7 @@ class Translator:
         ]
         outputs: list[list[Hypothesis]] = [[] for _ in given]
         for job, hypotheses in zip(jobs, self._allowed(jobs, asked), strict=True):
-            required = job.options.required
-            outputs[job.sentence] += [h for h in hypotheses if all(holds(tuple(h.tokens), one) for one in required)]
+            outputs[job.sentence] += hypotheses
         for job in jobs:
             if job.options.required and not outputs[job.sentence]:
                 raise BadSentence(
