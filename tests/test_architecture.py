@@ -18,6 +18,7 @@ FLOORS = [
     "streaming", "evaluation", "demo", "cli", "__main__",
 ]  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+SOURCES_IN_C = sorted(ROOT.rglob("*.[ch]"))
 
 
 def room(path: Path) -> str:
@@ -42,7 +43,7 @@ def test_imports_point_downwards(path: Path) -> None:
     assert not above, f"{path.relative_to(ROOT)} imports from above: {above}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", [*MODULES, *SOURCES_IN_C], ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_file_holds_one_idea(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     is_table = "lexicon" in path.parts

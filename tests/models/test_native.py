@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,27 @@ def test_compiled_once_for_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         native.library.cache_clear()
         assert native.library() is not None
         assert made.stat().st_mtime_ns == before
+    finally:
+        native.library.cache_clear()
+
+
+def test_a_change_in_any_part_makes_another_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if native.library() is None:
+        pytest.skip("no C compiler here")
+    sources = tmp_path / "sources"
+    shutil.copytree(native.FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
+    monkeypatch.setattr(native, "FOLDER", sources)
+    monkeypatch.setattr(native, "FLAGS", ("-O0", "-std=gnu11", "-fPIC", "-shared"))  # in less time
+    try:
+        made = set()
+        for part in (None, *sorted(sources.iterdir())):
+            if part is not None:
+                part.write_text(part.read_text() + "/* changed */\n")
+            native.library.cache_clear()
+            assert native.library() is not None, part
+            made = {path.name for path in (tmp_path / "native").iterdir()}
+        assert len(made) == 1 + len(list(sources.iterdir())) >= 3
     finally:
         native.library.cache_clear()
 

@@ -1,4 +1,5 @@
-"""transformer.c as a library: compiled once on this machine, for this processor, and kept in the user's cache.
+"""transformer.c and its parts (*.h) as a library: compiled once on this machine, for its processor, and kept in the
+user's cache.
 
 A C compiler is a help, never a need: without one (or with JUMOK_NATIVE=0) the same steps go through PyTorch
 (models/fast_cpu.py).
@@ -23,7 +24,7 @@ from torch import Tensor
 from jumok.data.store_build import default_cache
 from jumok.files import flush_file, sha256
 
-SOURCE = Path(__file__).with_name("transformer.c")
+FOLDER = Path(__file__).parent  # of transformer.c and what it includes
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-shared", "-fno-math-errno", "-fno-trapping-math", "-fopenmp")
 NATIVE = {"x86_64": ("-march=native",), "AMD64": ("-march=native",)}  # elsewhere it is called -mcpu
 
@@ -46,7 +47,8 @@ def library() -> ctypes.CDLL | None:
 def _compiled(compiler: str, flags: list[str]) -> Path:
     """The path of the library. Its name says what it was made from, for which processor, and the hash of its bytes:
     one that a full disk or a power cut damaged is not loaded but made again."""
-    made_from = [SOURCE.read_text(encoding="utf-8"), *flags, _processor(), torch.__version__]
+    sources = [path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.[ch]"))]
+    made_from = [*sources, *flags, _processor(), torch.__version__]
     key = hashlib.sha256("\0".join(made_from).encode()).hexdigest()[:20]
     ending = "dll" if sys.platform == "win32" else "so"
     folder = default_cache() / "native"
@@ -58,7 +60,7 @@ def _compiled(compiler: str, flags: list[str]) -> Path:
             return known
     with tempfile.TemporaryDirectory(dir=folder) as place:
         made = Path(place) / f"library.{ending}"
-        command = [compiler, *flags, "-o", str(made), str(SOURCE), "-lm"]
+        command = [compiler, *flags, "-o", str(made), str(FOLDER / "transformer.c"), "-lm"]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         flush_file(made)
         library = folder / f"transformer-{key}-{sha256(made)[:20]}.{ending}"

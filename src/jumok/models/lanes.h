@@ -1,0 +1,124 @@
+/* Many numbers at a time, in whatever registers the processor has. */
+
+#pragma once
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
+#if defined(__AVX512F__)
+enum { LANES = 16 }; /* floats in a register */
+#elif defined(__AVX2__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+
+typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t whole __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef long long number;
+
+static inline lanes choose(whole where, lanes yes, lanes no) {
+    return (lanes)((where & (whole)yes) | (~where & (whole)no));
+}
+
+static inline int any(whole where) {
+#ifdef __AVX512F__
+    return _mm512_test_epi32_mask((__m512i)where, (__m512i)where) != 0;
+#else
+    int found = 0;
+    for (int i = 0; i < LANES; i++) found |= where[i];
+    return found;
+#endif
+}
+
+/* max(0, v); NaN stays */
+static inline lanes positive(lanes v) { return choose(v < 0, (lanes){0}, v); }
+
+static inline float total(lanes v) {
+#ifdef __AVX512F__
+    return _mm512_reduce_add_ps((__m512)v);
+#else
+    float sum = 0;
+    for (int i = 0; i < LANES; i++) sum += v[i];
+    return sum;
+#endif
+}
+
+/* The largest of some numbers, or of their sizes. */
+static inline float largest(const float *v, number count, int sizes) {
+    const whole bits = (whole){0} + (sizes ? 0x7fffffff : -1);
+    lanes most = (lanes){0} - INFINITY;
+    number k = 0;
+    for (; k + LANES <= count; k += LANES) {
+        const lanes each = (lanes)((whole) * (const lanes *)(v + k) & bits);
+        most = choose(each > most, each, most);
+    }
+    float found = -INFINITY;
+    for (int i = 0; i < LANES; i++) found = most[i] > found ? most[i] : found;
+    for (; k < count; k++) {
+        const float each = sizes ? fabsf(v[k]) : v[k];
+        found = each > found ? each : found;
+    }
+    return found;
+}
+
+/* e^v to 1e-7: 2^n e^r with |r| <= ln 2 / 2. Beyond what a float can hold the nearest that it can; NaN stays. */
+static inline lanes exponential(lanes v) {
+    const lanes bound = (lanes){0} + 87.0f;
+    v = choose(v < -bound, -bound, choose(v > bound, bound, v));
+    const lanes shifted = v * 1.44269504f + 12582912.0f; /* rounds to the nearest whole number */
+    const lanes n = shifted - 12582912.0f, r = v - n * 0.693359375f - n * -2.12194440e-4f;
+    lanes e = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    e = e * r + 8.3334519073e-3f;
+    e = e * r + 4.1665795894e-2f;
+    e = e * r + 1.6666665459e-1f;
+    e = e * r + 5.0000001201e-1f;
+    e = e * r * r + r + 1.0f;
+    const whole power = (__builtin_convertvector(n, whole) + 127) << 23;
+    return e * (lanes)power;
+}
+
+static inline float dot(const float *a, const float *b, number count) {
+    lanes sum = {0};
+    number k = 0;
+    for (; k + LANES <= count; k += LANES) sum += *(const lanes *)(a + k) * *(const lanes *)(b + k);
+    float rest = 0;
+    for (; k < count; k++) rest += a[k] * b[k];
+    return total(sum) + rest;
+}
+
+static inline void add_scaled(float *to, const float *from, float factor, number count) {
+    number k = 0;
+    for (; k + LANES <= count; k += LANES) *(lanes *)(to + k) += factor * *(const lanes *)(from + k);
+    for (; k < count; k++) to[k] += factor * from[k];
+}
+
+/* softmax in place; returns log(sum e^(v - max)) + max */
+static float softmax(float *v, number count, int keep) {
+    const float most = largest(v, count, 0);
+    float sum = 0;
+    number k = 0;
+    lanes sums = {0};
+    for (; k + LANES <= count; k += LANES) {
+        const lanes e = exponential(*(const lanes *)(v + k) - most);
+        sums += e;
+        if (!keep) *(lanes *)(v + k) = e;
+    }
+    if (k < count) {
+        lanes tail = (lanes){0} - INFINITY;
+        memcpy(&tail, v + k, (size_t)(count - k) * sizeof(float));
+        tail = exponential(tail - most);
+        for (number i = 0; i < count - k; i++) sum += tail[i];
+        if (!keep) memcpy(v + k, &tail, (size_t)(count - k) * sizeof(float));
+    }
+    sum += total(sums);
+    if (keep) return logf(sum) + most;
+    const float share = 1.0f / sum;
+    for (k = 0; k < count; k++) v[k] *= share;
+    return 0;
+}
