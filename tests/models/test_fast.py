@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from steppers import any_model, model_of, side_by_side, some_rows
+from steppers import WORDS, any_model, model_of, side_by_side, some_rows
 from torch import Tensor
 
 from jumok.data.batch import START, Sequences, source_batch
@@ -146,6 +146,29 @@ def test_learned_positions_end_with_a_message(kind: Kind) -> None:
         stepper.start(memory, 1, 17)
     with pytest.raises(BadInput, match="learned positions end at 16"):
         stepper.encode(source_batch([[5] * 16]))
+
+
+@pytest.mark.parametrize("wrong", [-1, WORDS, 1 << 40])
+def test_tokens_that_the_vocabulary_does_not_have(wrong: int) -> None:
+    """Looked up in C they would be whatever lies there."""
+    if not compiles(model_of(), "float32"):
+        pytest.skip("no C compiler here")
+    stepper = CompiledTransformer(model_of())
+    for rows in ([[5, wrong]], [[5, 6, 7], [wrong]]):
+        with pytest.raises(BadInput, match=f"token {wrong} is outside the vocabulary of {WORDS}"):
+            stepper.encode(source_batch(rows))
+    memory = stepper.encode(source_batch([[5], [6]]))
+    cache = stepper.start(memory, 2, 4)
+    with pytest.raises(BadInput, match=f"token {wrong} is outside"):
+        stepper.step(torch.tensor([START, wrong]), torch.zeros(2, dtype=torch.long), memory, cache)
+    log_probs, _ = stepper.step(torch.tensor([0, WORDS - 1]), torch.zeros(2, dtype=torch.long), memory, cache)
+    assert log_probs.isfinite().all(), "the first and the last there are"
+
+
+def test_tokens_in_fewer_bits_are_the_same_tokens(kind: Kind) -> None:
+    stepper, batch = kind(model_of()), source_batch([[5, 6, 7], [8]])
+    narrow = Sequences(batch.ids.int(), batch.lengths)
+    torch.testing.assert_close(log_probs(stepper, narrow), log_probs(stepper, batch), **CLOSE)
 
 
 # ------------------------------------------------------------ which one it is

@@ -167,7 +167,7 @@ class CompiledTransformer:
         lengths, ids = batch.lengths, batch.ids
         words, width = int(lengths.sum()), int(lengths.max())
         starts = lengths.cumsum(0) - lengths
-        tokens = ids[batch.mask].contiguous() if words < ids.numel() else ids.flatten()
+        tokens = self.encoder.tokens(ids[batch.mask] if words < ids.numel() else ids.flatten())
         first = starts.repeat_interleave(lengths)
         position, length = torch.arange(words) - first, lengths.repeat_interleave(lengths)
         stack = self.encoder
@@ -192,7 +192,7 @@ class CompiledTransformer:
 
     def step(self, tokens: Tensor, positions: Tensor, memory: Source, cache: Cache) -> tuple[Tensor, Cache]:
         past, stack, covered, rows = cache.past, self.decoder, cache.covered, len(tokens)
-        tokens, positions = tokens.contiguous(), positions.contiguous()
+        tokens, positions = stack.tokens(tokens), positions.contiguous()
         entry = past.extend(positions)
         room, _kept = stack.room(rows)
         log_probs = torch.empty(rows, self.head.outputs)

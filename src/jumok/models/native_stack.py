@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jumok.errors import BadInput
 from jumok.layers.block import Block
 from jumok.layers.packed import Precision, check_finite
 from jumok.layers.position import Learned
@@ -127,7 +128,7 @@ class NativeStack:
         attention, feed = blocks[0].attention, blocks[0].feed_forward
         self.added, self.rotary, self.relative, self.reach = stack.added, stack.rotary, stack.relative, stack.reach
         self.layers, self.keys = len(blocks), attention.groups * attention.head_width
-        self.width, inner = embedding.size(1), feed.inner.out_features
+        self.vocabulary, self.width, inner = *embedding.shape, feed.inner.out_features
         widest = max(self.width + 2 * self.keys, inner if feed.gate is None else 2 * inner)
         # floats of a row in each part of the room, in whole lines of the processor's cache
         parts = (self.width, self.width, widest, self.width, 1, -(-max(self.width, inner) // 2))
@@ -140,6 +141,14 @@ class NativeStack:
         )  # fmt: skip
         self.packer = packer  # keeps what the structures point to
         self.told = 0, Positions()  # for how many positions, and where they are; one pair, so that threads agree
+
+    def tokens(self, ids: Tensor) -> Tensor:
+        """Token ids to be looked up in C, where nobody would notice one that the vocabulary does not have."""
+        for id in map(int, ids.aminmax()) if len(ids) else ():
+            if not 0 <= id < self.vocabulary:
+                known = f"the vocabulary of {self.vocabulary}"
+                raise BadInput(f"token {id} is outside {known}: use token ids of the model's own tokenizer")
+        return ids.long().contiguous()
 
     def positions(self, length: int) -> Positions:
         """Where words stand, for positions below `length`."""
