@@ -231,6 +231,6 @@ def test_on_a_real_store_the_order_is_kept_beside_it(tmp_path: Path, monkeypatch
     plan = plan_of(store, 60, exclude=kept_back)
     pairs = [index for batch in epoch(plan, 0) for index in store.batch(batch).indices]
     assert sorted(pairs) == sorted(set(range(90)) - set(kept_back.tolist()))
-    monkeypatch.setattr(layout._Sides, "sort", lambda *_: pytest.fail("sorted again"))
+    monkeypatch.setattr(layout.Sides, "sort", lambda *_: pytest.fail("sorted again"))
     assert same(plan_of(store, 60, exclude=kept_back).at(5), plan.at(5))
     assert TokenStore.is_whole(store.folder)

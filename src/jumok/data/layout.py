@@ -42,7 +42,7 @@ class Layout:
 
 def lay_out(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Layout:
     """The order is kept in a file beside the store: it is computed once, and never in memory as a whole."""
-    sides = _Sides(store, exclude)
+    sides = Sides(store, exclude)
     strips = sides.strips(batch_tokens)
     name = hashlib.sha256(json.dumps([VERSION, strips.tolist()]).encode() + exclude.tobytes()).hexdigest()[:16]
     starts, widths = sides.runs(strips)
@@ -51,7 +51,7 @@ def lay_out(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Layout:
     return Layout(order, groups, cut(groups, group_widths, batch_tokens))
 
 
-class _Sides:
+class Sides:
     """Lengths of the pairs as they will be padded, read in chunks."""
 
     def __init__(self, store: TokenStore, exclude: IntArray) -> None:

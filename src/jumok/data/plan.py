@@ -3,7 +3,8 @@
 Each corpus is laid out once by `layout.py`: sorted by length, cut into groups of sentences that may change places and
 into batches. An epoch changes neither: it permutes the sentences inside each group and the order of the batches, both
 with a `Shuffle` keyed by (seed, corpus, epoch). So every epoch has the same number of batches, batch m is found without
-looking at any other, and every pair comes exactly once per epoch.
+looking at any other, and every pair comes exactly once per epoch. For packing corpora are dealt (`dealing.py`) instead,
+with the same properties.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jumok.data.dealing import Deal, deal
 from jumok.data.layout import IntArray, Layout, Lengths, cut, lay_out
 from jumok.data.shuffle import Shuffle
 from jumok.data.store import TokenStore
@@ -41,12 +43,14 @@ class Plan:
         seed: int,
         accumulate: int = 1,
         exclude: IntArray | Mapping[int, IntArray] | None = None,
+        packed: bool = False,
     ) -> None:
         kept_back = exclude if isinstance(exclude, Mapping) else {} if exclude is None else {0: exclude}
         nothing = np.empty(0, np.int64)
         self.seed, self.accumulate = seed, accumulate
-        self.layouts: list[Layout] = [
-            lay_out(store, batch_tokens, kept_back.get(corpus, nothing)) for corpus, store in enumerate(stores)
+        lay = deal if packed else lay_out
+        self.layouts: list[Layout | Deal] = [
+            lay(store, batch_tokens, kept_back.get(corpus, nothing)) for corpus, store in enumerate(stores)
         ]
         self._turns = round_robin(weights)
         # How often each turn's corpus had its turn before, within the round.
@@ -75,10 +79,12 @@ class Plan:
         corpus = int(self._turns[turn])
         local = rounds * int(self._per_round[corpus]) + int(self._before[turn])
         epoch, place = divmod(local, self.layouts[corpus].batches)
-        return MicroBatch(corpus, self._pairs(corpus, epoch, place))
-
-    def _pairs(self, corpus: int, epoch: int, place: int) -> IntArray:
         layout, key = self.layouts[corpus], (self.seed, corpus, epoch)
+        if isinstance(layout, Deal):
+            return MicroBatch(corpus, layout.pairs(place, key))
+        return MicroBatch(corpus, self._pairs(layout, place, key))
+
+    def _pairs(self, layout: Layout, place: int, key: tuple[int, ...]) -> IntArray:
         batch = int(Shuffle(layout.batches, *key, BATCHES)([place])[0])
         start, stop = int(layout.boundaries[batch]), int(layout.boundaries[batch + 1])
         first, last = np.searchsorted(layout.groups, [start, stop - 1], side="right") - 1

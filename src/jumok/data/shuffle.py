@@ -49,6 +49,14 @@ class Shuffle:
         return left * self._right + right
 
 
+def draws(count: int, below: int, *key: int) -> IntArray:
+    """`count` numbers from 0 … below−1 that belong to a key."""
+    digest = hashlib.blake2b(",".join(map(str, key)).encode(), digest_size=8).digest()
+    start = np.frombuffer(digest, "<u8").astype(np.uint64)
+    mixed: IntArray = (_mix(_mix(np.arange(count, dtype=np.uint64) + start)) % np.uint64(below)).astype(np.int64)
+    return mixed
+
+
 def _mix(words: _Words) -> _Words:
     """splitmix64's finaliser (Steele, Lea and Flood 2014): every input bit reaches every output bit."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,0 +1,61 @@
+"""Batches for packing: each a fair sample of all lengths, so that all are of nearly the same size.
+
+Sentences that lie end to end need no neighbours of their own length. What counts is that every batch holds the same
+number of tokens on both sides, for then all shapes repeat. So the corpus is sorted by length and dealt like cards: of
+every M neighbours in that order each of the M batches gets one: batch m gets number (shuffled m + r_g) mod M of group
+g, with r_g drawn anew for every group and epoch. The sum over a batch hardly varies (stratified sampling), every pair
+comes once per epoch, and batch m is found without looking at any other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from jumok.data.layout import IntArray, Lengths, Sides
+from jumok.data.shuffle import Shuffle, draws
+from jumok.data.store import TokenStore
+
+PLAYERS, CARDS = 6, 7  # what is drawn, part of the key
+FINE = 512  # target widths that are told apart when sorting
+ROOM = 0.02  # of a row is left for what varies
+STEP = 128  # rows are a multiple of it: the tiles of a GPU
+
+
+@dataclass(frozen=True)
+class Deal:
+    """A corpus dealt into `batches`."""
+
+    order: Lengths  # pair numbers, sorted by length
+    batches: int
+    budget: tuple[int, int]  # tokens of a source row and of a target row
+
+    def pairs(self, place: int, key: tuple[int, ...]) -> IntArray:
+        """The pairs of a batch: its card of each round."""
+        player = Shuffle(self.batches, *key, PLAYERS)([place])
+        rounds = np.arange(-(-len(self.order) // self.batches))
+        cards = (player + draws(len(rounds), self.batches, *key, CARDS)) % self.batches
+        places = rounds * self.batches + cards
+        places = places[places < len(self.order)]  # in the last round there may be fewer cards than players
+        found: IntArray = np.asarray(self.order[places], dtype=np.int64)
+        return found
+
+
+def deal(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Deal:
+    """As many batches as are needed for the larger side to fit into `batch_tokens`."""
+    sides = Sides(store, exclude)
+    step = -(-sides.targets // FINE)
+    strips = np.arange(sides.targets) // step
+    name = hashlib.sha256(f"deal {step}".encode() + exclude.tobytes()).hexdigest()[:16]
+    starts, _ = sides.runs(strips)
+    order = store.kept(f"order-{name}.bin", np.int64, int(starts[-1]), lambda out: sides.sort(strips, starts, out))
+    source_tokens = target_tokens = 0
+    for _, source, target in sides.chunks():
+        source_tokens += int(source.sum())
+        target_tokens += int(target.sum()) - len(target)  # the decoder does not read the last word
+    room = max(1.0, batch_tokens * (1 - ROOM))
+    batches = max(1, min(len(order), -int(-max(source_tokens, target_tokens) // room)))
+    sizes = [-int(-(tokens / batches * (1 + ROOM)) // STEP) * STEP for tokens in (source_tokens, target_tokens)]
+    return Deal(order, batches, (sizes[0], sizes[1]))
