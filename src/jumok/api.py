@@ -41,7 +41,7 @@ from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
 from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
 from jumok.training.device import choose_device, repeatable
-from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard
+from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard, WeightsAndBiases
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
@@ -342,6 +342,8 @@ def _run(
         events.sinks.append(MetricsFile(folder.metrics, loop.state.metrics_bytes))
         if recipe.training.tensorboard:
             events.sinks.append(TensorBoard(folder.path / "tensorboard", loop.state.update))
+        if recipe.training.wandb:
+            events.sinks.append(WeightsAndBiases(folder.path, recipe.model_dump(mode="json")))
         if not quiet:
             parameters = sum(p.numel() for p in loop.objective.parameters())
             threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"

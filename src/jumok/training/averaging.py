@@ -95,8 +95,9 @@ def average_run(run: RunFolder, last: int, out: Path) -> list[int]:
         try:
             # all that loading needs besides the weights (recipe, tokenizers), nothing that tells of the training
             kept = shutil.ignore_patterns(
-                ".*", run.checkpoints.name, "last.json", "best.json", run.metrics.name, run.report.name, "tensorboard"
-            )
+                ".*", run.checkpoints.name, "last.json", "best.json", run.metrics.name, run.report.name, "tensorboard",
+                "wandb",
+            )  # fmt: skip
             shutil.copytree(run.path, temporary.path, ignore=kept)
             weights = mean_weights([found[step] for step in steps])
             checkpoint.write(temporary.checkpoints / found[steps[-1]].name, weights, None, state)

@@ -1,12 +1,15 @@
-"""What a run tells the world while it goes: to the console, to metrics.jsonl, and to TensorBoard."""
+"""What a run tells the world while it goes: to the console, to metrics.jsonl, to TensorBoard, to Weights & Biases."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import math
+import os
 import sys
 import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -16,7 +19,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named
+from jumok.files import disk_errors_named, replace_file
+from jumok.training.memory import in_words
 
 
 class Sink(Protocol):
@@ -105,6 +109,56 @@ class TensorBoard:
         self.writer.close()
 
 
+class WeightsAndBiases:
+    """Weights & Biases, where $WANDB_MODE says: online, or offline into `RUN/wandb` (for `wandb sync` later).
+
+    A resumed run goes on in the same chart. What was drawn after its checkpoint is drawn again over it, which is why
+    the update is a value of its own and not W&B's step: that may never go back.
+    """
+
+    def __init__(self, folder: Path, recipe: dict[str, Any]) -> None:
+        try:
+            import wandb
+        except ImportError:
+            raise BadInput(
+                'training.wandb is on, but Weights & Biases is missing: pip install "jumok[wandb]"'
+            ) from None
+        project = os.environ.get("WANDB_PROJECT", "jumok")
+        with disk_errors_named("preparing Weights & Biases", folder, "Or turn training.wandb off."):
+            identity = self._identity(folder / "wandb" / "id")
+        try:
+            self.run = wandb.init(
+                project=project, name=folder.name, id=identity, resume="allow", dir=str(folder), config=recipe
+            )
+            self.run.define_metric("update")
+            self.run.define_metric("*", step_metric="update")
+        except Exception as error:  # not logged in, no network: its errors have many classes
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise BadInput(
+                f"training.wandb: Weights & Biases does not start ({reason}). Log in (wandb login), or collect here "
+                "and send later: WANDB_MODE=offline"
+            ) from None
+
+    @staticmethod
+    def _identity(file: Path) -> str:
+        """The chart that this run folder belongs to."""
+        if not file.is_file():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, uuid.uuid4().hex[:12] + "\n")
+        return file.read_text(encoding="utf-8").strip()
+
+    def event(self, event: str, update: int, values: dict[str, Any]) -> None:
+        if event in ("train", "valid"):
+            numbers = {f"{event}/{name}": value for name, value in values.items() if isinstance(value, int | float)}
+            self.run.log({"update": update, **numbers})
+
+    def close(self) -> None:
+        self.run.finish()
+
+
+BESIDE = 46  # columns of a terminal that the number of the update, the bar and the times need
+
+
 class ConsoleProgress:
     """A live bar on a terminal, plain lines elsewhere (one every `seconds`)."""
 
@@ -141,22 +195,25 @@ class ConsoleProgress:
             self._train(update, values)
 
     def _train(self, update: int, values: dict[str, Any]) -> None:
-        about = f"loss {values['loss']:.3f}  {values['tokens_per_second']:,.0f} tokens/s"
+        parts = list(_about(values))
         if self.progress is not None:
-            self.progress.update(self.bar, completed=update, about=about)
+            while len(parts) > 2 and len("  ".join(parts)) > self.console.width - BESIDE:
+                parts.pop()
+            self.progress.update(self.bar, completed=update, about="  ".join(parts))
             return
         now = time.monotonic()
         self.began = self.began or (now, update)
         if now - self.printed >= self.seconds or update == self.total:
             self.printed = now
             of = f"/{self.total}" if self.total else ""
-            self._line(f"update {update}{of}  {about}{self._eta(update, now)}")
+            self._line(f"update {update}{of}  {'  '.join(parts)}{self._eta(update, now)}")
 
     def _eta(self, update: int, now: float) -> str:
         if not self.total or self.began is None or update <= self.began[1]:
             return ""
         left = (self.total - update) * (now - self.began[0]) / (update - self.began[1])
-        return f"  eta {int(left // 60)}:{int(left % 60):02d}"
+        hours, minutes = divmod(int(left) // 60, 60)
+        return f"  eta {hours}:{minutes:02d}:{int(left) % 60:02d}" if hours else f"  eta {minutes}:{int(left) % 60:02d}"
 
     def _line(self, text: str) -> None:
         self.console.print(escape(text), highlight=False, soft_wrap=True)
@@ -164,3 +221,15 @@ class ConsoleProgress:
     def close(self) -> None:
         if self.progress is not None:
             self.progress.stop()
+
+
+def _about(values: dict[str, Any]) -> Iterator[str]:
+    """What a line of progress says, the most important first: where there is no room, the last are left out."""
+    yield f"loss {values['loss']:.3f}"
+    yield f"{values['tokens_per_second']:,.0f} tokens/s"
+    if "mfu" in values:
+        yield f"MFU {values['mfu']:.1%}"
+    if "memory" in values:
+        yield in_words(values["memory"])
+    if "gradient_norm" in values:
+        yield f"norm {values['gradient_norm']:.2f}"

@@ -28,6 +28,7 @@ from jumok.training import checkpoint, recovery
 from jumok.training.ahead import Ahead
 from jumok.training.averaging import RunningAverage, mean_weights
 from jumok.training.events import Events, MetricsFile
+from jumok.training.meter import Meter
 from jumok.training.optimizer import build_optimizer, learning_rate
 from jumok.training.pace import Pace
 from jumok.training.precision import Precision, choose_precision
@@ -54,6 +55,7 @@ class Loop:
         self.state, self.events = state, events
         precision = Precision(choose_precision(self.training.precision, device), device)
         self.step = Step(self.objective, self.optimizer, self.training, recipe.seed, precision, events.say)
+        self.meter = Meter(self.objective, device, precision.dtype)
         self.ahead = Ahead(task.batches, thread=device.type == "cuda")  # the CPU is free while a GPU computes
         self.under_way: deque[Outcome] = deque()
         self.late = 1 if device.type == "cuda" else 0  # updates whose values are not waited for
@@ -136,7 +138,7 @@ class Loop:
                 self._go_back(outcome, loss)
             else:
                 recovery.note(self.state, loss)
-                self._note({**values, "tokens": outcome.count})
+                self._note({**values, "tokens": outcome.count, "flops": self.meter.work(outcome.batches)})
                 self._log(outcome.update + 1, outcome.rate)
 
     def _leave_out(self, outcome: Outcome, values: dict[str, float]) -> None:
@@ -199,10 +201,10 @@ class Loop:
         window["seconds"] = window.get("seconds", 0.0) + now - self.clock
         self.clock = now
         if update % self.training.log_every == 0:
-            tokens, spent = window.pop("tokens"), window.pop("seconds")
+            tokens, spent, work = window.pop("tokens"), window.pop("seconds"), window.pop("flops", 0.0)
             means = {name: value / tokens for name, value in window.items()}
-            speed = tokens / max(spent, 1e-9)
-            self.events("train", update, **means, learning_rate=rate, tokens_per_second=speed)
+            machine = {"tokens_per_second": tokens / max(spent, 1e-9), **self.meter.values(work, spent)}
+            self.events("train", update, **means, learning_rate=rate, **machine)
             window.clear()
 
     def _fix_plan(self, began: float) -> None:

@@ -22,10 +22,10 @@ from typing import Any
 from jumok import recipe as recipes
 from jumok.errors import Failure
 from jumok.recipe import Recipe
-from jumok.training import checkpoint
+from jumok.training import checkpoint, meter
 from jumok.training.run import RunFolder
 
-CLOCK = {"tokens_per_second", "reason"}  # what may differ: only what the clock says
+CLOCK = {*meter.CLOCK, "reason"}  # what may differ: only what the clock says, and the machine
 
 
 @dataclass(frozen=True)
