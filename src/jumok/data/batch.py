@@ -97,6 +97,10 @@ class PairBatch:
     def to(self, device: torch.device | str) -> PairBatch:
         return PairBatch(self.source.to(device), self.target.to(device), self.indices, self.corpus)
 
+    def twice(self) -> PairBatch:
+        """All pairs, and all pairs again."""
+        return PairBatch(self.source.twice(), self.target.twice())
+
     def split(self, parts: int) -> list[PairBatch]:
         """The same sentences in `parts` smaller batches (fewer, when there are fewer sentences)."""
         size = -(-len(self) // parts)

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from jumok.layers.attention import ScaledDot, attention_weights
 from jumok.layers.linear import linear
+from jumok.layers.packed_attention import packed_attention, padded
 from jumok.layers.position import rotate
+from jumok.layers.spans import Spans
 from jumok.layers.tap import Tap
 
 
@@ -34,6 +36,7 @@ class Look:
     causal: bool = False
     bias: Tensor | None = None  # (1 or B, H, T, S), added to the scores
     turns: Tensor | None = None  # rotary angles of the queries, and of the keys that come with them
+    spans: Spans | None = None  # of sentences end to end in one row, instead of mask; a bias is for them side by side
     coverage: list[Tensor] | None = None  # asked for: each layer appends its weights (B, T, S), the mean over heads
 
 
@@ -87,6 +90,8 @@ class MultiHeadAttention(nn.Module):
             memory = self.project(x_BTD, look.turns)
             if past is not None:
                 memory = past.extended(memory)
+        if look.spans is not None:
+            return self.output(self._packed(query[0], memory, look, look.spans).flatten(1)[None])
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
         if look.coverage is not None:
             weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)
@@ -94,6 +99,17 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         seen_BHTD = self.tap(query_BHTD, key_BHSD, value_BHSD, look.mask, self.scorer, look.bias, look.causal, dropout)
         return self.output(seen_BHTD.transpose(1, 2).flatten(2))
+
+    def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
+        dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale
+        packed = query_NHD, memory.key[0], memory.value[0], spans
+        if look.bias is None and scale is not None and not self.tap.watched:
+            return packed_attention(*packed, scale, dropout)
+
+        def attend(query_BHTD: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_BS: Tensor | None) -> Tensor:
+            return self.tap(query_BHTD, key_BHSD, value_BHSD, mask_BS, self.scorer, look.bias, spans.causal, dropout)
+
+        return padded(*packed, attend)
 
     def _spread(self, x_BSGD: Tensor) -> Tensor:
         """(B, H, S, D): each group's keys for all of its query heads."""

@@ -8,10 +8,12 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, BlockSection, Source, build_norm
 from jumok.layers.cache import KeyValueCache
 from jumok.layers.multihead import Look
 from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal
+from jumok.layers.spans import Spans
 
 
 class StackSection(BlockSection, Protocol):
@@ -55,28 +57,34 @@ class Stack(nn.Module):
         mask: Tensor | None = None,
         sources: Sequence[Source] | None = None,
         cache: KeyValueCache | None = None,
+        packed: PackedSide | None = None,
     ) -> Tensor:
         """Hidden states of the embedded words. With a cache they come after what is in it, which they also see;
-        the caller has made room (`with_room`) and counts them afterwards (`advanced`)."""
-        tokens = embedded_BTD.size(1)
+        the caller has made room (`with_room`) and counts them afterwards (`advanced`). `packed` says that the only row
+        is several sentences end to end."""
+        tokens = embedded_BTD.size(1) if packed is None else packed.longest
         filled = 0 if cache is None else cache.filled
         # where rows differ, columns may be left from longer rows that have gone: no position of any row that is there
         if cache is None or cache.lengths is None or not isinstance(self.added, Learned):
             self.reach(filled + tokens)
         positions = torch.arange(tokens, device=embedded_BTD.device) if cache is None else cache.positions(tokens)
+        places = positions if packed is None else packed.positions  # of the words as they lie
         if cache is not None and mask is None:
             mask = cache.mask(tokens)
         if self.added is not None:
-            embedded_BTD = embedded_BTD + self.added(positions).to(embedded_BTD.dtype)
+            embedded_BTD = embedded_BTD + self.added(places).to(embedded_BTD.dtype)
         bias = turns = None
         if self.relative is not None:
             keys = torch.arange(filled + tokens, device=embedded_BTD.device)
             bias = self.relative(positions, keys).to(embedded_BTD.dtype)
         if self.rotary is not None:
-            turns = self.rotary(positions).to(embedded_BTD.dtype)
+            turns = self.rotary(places).to(embedded_BTD.dtype)
         # a single new token may look at everything that is there
         causal = self.causal and (cache is None or (cache.lengths is None and tokens > 1))
-        look = Look(mask, causal, bias, turns)
+        spans = None
+        if packed is not None:
+            spans = Spans.past(packed) if causal else Spans.own(packed)
+        look = Look(mask, causal, bias, turns, spans)
         x_BTD = self.dropout(embedded_BTD)
         for number, block in enumerate(self.blocks):
             source = None if sources is None else sources[number]

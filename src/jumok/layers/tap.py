@@ -27,6 +27,11 @@ class Tap(nn.Module):
         """The layer it belongs to, counted from 0 as in its name."""
         return next((int(part) for part in self.name.split(".") if part.isdigit()), 0)
 
+    @property
+    def watched(self) -> bool:
+        """Whether anyone observes or alters it. A packed batch goes through it only then, with padded rows."""
+        return bool(self._forward_hooks or self._forward_pre_hooks)
+
     def forward(
         self,
         query: Tensor,

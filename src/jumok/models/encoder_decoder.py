@@ -19,6 +19,7 @@ class EncoderDecoder(nn.Module):
     (search/stepper.py), whose memory and cache are each model's own business."""
 
     attends = True  # whether the target looks at the source, so that there is something to show
+    packs = False  # whether it can learn from packed batches (data/packing.py)
     longest = sys.maxsize  # most tokens it can write, <eos> included
 
     def head(self, hidden: Tensor) -> Tensor:

@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.batch import PAD, Sequences
+from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, Source
 from jumok.layers.cache import KeyValueCache, stacked
 from jumok.layers.embedding import Embedding
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
+from jumok.layers.spans import Spans
 from jumok.layers.stack import Stack
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import TransformerSection
@@ -66,6 +68,8 @@ class Cache:
 
 
 class Transformer(EncoderDecoder):
+    packs = True
+
     def __init__(self, section: TransformerSection, source_size: int, target_size: int) -> None:
         super().__init__()
         self.section = section
@@ -86,18 +90,28 @@ class Transformer(EncoderDecoder):
         """Logits over the target vocabulary: W s + b, where W may be the word vectors themselves."""
         return F.linear(hidden, self.embedding.weight if self.tied else self.weight, self.bias)
 
-    def forward(self, source: Sequences, target_ids_BT: Tensor) -> Tensor:
+    def forward(self, source: Sequences | PackedSide, target: Tensor | PackedSide) -> Tensor:
         """Hidden states (B, T, D) after reading `<sos> y_1 … y_(T-1)`; `head` of position t predicts y_t.
 
-        Padding stands at the end of a row: no real target word looks at it.
+        The target is ids (B, T) where padding stands at the end of a row: no real word looks at it. Or both sides are
+        packed, and B is 1.
         """
+        if isinstance(source, PackedSide) and isinstance(target, PackedSide):
+            look = Look(spans=Spans.across(target, source))
+            sources = [Source(memory, look) for memory in self._layers(source)]
+            return self.decoder(self.embedding(target.ids), sources=sources, packed=target)
+        assert isinstance(source, Sequences)
+        assert isinstance(target, Tensor)  # both sides are packed, or none is
         look = Look(source.mask)
         sources = [Source(memory, look) for memory in self._layers(source)]
-        return self.decoder(self.embedding(target_ids_BT), sources=sources)
+        return self.decoder(self.embedding(target), sources=sources)
 
-    def _layers(self, source: Sequences) -> list[KeyValue]:
+    def _layers(self, source: Sequences | PackedSide) -> list[KeyValue]:
         """The source as each decoder layer will look at it."""
-        h_BSD = self.encoder(self.source_embedding(source.ids), source.mask)
+        if isinstance(source, PackedSide):
+            h_BSD = self.encoder(self.source_embedding(source.ids), packed=source)
+        else:
+            h_BSD = self.encoder(self.source_embedding(source.ids), source.mask)
         return [self._cross(block).project(h_BSD) for block in self.decoder.blocks]
 
     @staticmethod

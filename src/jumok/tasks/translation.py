@@ -14,9 +14,11 @@ from torch import Tensor
 
 from jumok.data.batch import PairBatch, Sequences
 from jumok.data.layout import IntArray
+from jumok.data.packing import PackedPairs
 from jumok.data.plan import Plan, held_out, length_batches
 from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
+from jumok.errors import BadInput
 from jumok.layers.loss import r_drop, smoothed_cross_entropy
 from jumok.models.build import build
 from jumok.models.encoder_decoder import EncoderDecoder
@@ -49,9 +51,9 @@ class TranslationObjective(Objective):
         self.model = model
         self.label_smoothing, self.teacher_forcing, self.r_drop = label_smoothing, teacher_forcing, r_drop
 
-    def forward(self, batch: PairBatch) -> Loss:
+    def forward(self, batch: PairBatch | PackedPairs) -> Loss:
         if self.training and self.r_drop:
-            logits_2NV, target_2N = self._logits(PairBatch(batch.source.twice(), batch.target.twice()))
+            logits_2NV, target_2N = self._logits(batch.twice(), passes=2)
             target_N = target_2N[: len(target_2N) // 2]
             loss, plain, kl = r_drop(logits_2NV, target_N, self.label_smoothing, self.r_drop)
             return Loss(loss, batch.tokens, {"nll": plain, "kl": kl})
@@ -59,14 +61,25 @@ class TranslationObjective(Objective):
         smoothed, plain = smoothed_cross_entropy(logits_NV, target_N, self.label_smoothing)
         return Loss(smoothed, batch.tokens, {"nll": plain})
 
-    def _logits(self, batch: PairBatch) -> tuple[Tensor, Tensor]:
+    def _logits(self, batch: PairBatch | PackedPairs, passes: int = 1) -> tuple[Tensor, Tensor]:
         """For every real target position, row after row: the logits, and the word that should come."""
+        if isinstance(batch, PackedPairs):
+            return self._packed_logits(batch, passes)
         target_BT = batch.target.ids
         own_words = {"teacher_forcing": self.teacher_forcing} if self.training and self.teacher_forcing < 1 else {}
         hidden_BTD = self.model(batch.source, target_BT[:, :-1], **own_words)
         real_BT = batch.target.mask[:, 1:]
         # only real positions go through the vocabulary: padding costs nothing there
         return self.model.head(hidden_BTD[real_BT]), target_BT[:, 1:][real_BT]
+
+    def _packed_logits(self, batch: PackedPairs, passes: int) -> tuple[Tensor, Tensor]:
+        if not self.model.packs:
+            raise BadInput("training.pack needs a Transformer: a recurrent model reads padded rows. Leave it at auto.")
+        hidden_ND, target_N = self.model(batch.source, batch.target)[0], batch.target.wanted
+        if batch.tokens < len(target_N):  # each pass ends in padding
+            real = batch.tokens // passes
+            hidden_ND, target_N = (x.unflatten(0, (passes, -1))[:, :real].flatten(0, 1) for x in (hidden_ND, target_N))
+        return self.model.head(hidden_ND), target_N
 
 
 @dataclass(frozen=True)
