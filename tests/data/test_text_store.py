@@ -64,6 +64,7 @@ def test_a_store_is_built_once_and_again_when_damaged(tmp_path: Path) -> None:
     assert (again.key, told) == (first.key, [])
     (first.folder / "text.bin").write_bytes(b"")
     repaired = TextStore.open_or_build(corpus, "train", TOKENIZER, tmp_path / "cache", told.append)
+    assert "text.bin: missing or of the wrong size" in told[0]
     assert "encoding again" in told[0]
     assert repaired.ids.tolist() == [*TOKENIZER.encode(["a dog"])[0], END]
 

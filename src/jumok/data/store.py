@@ -13,7 +13,6 @@ same one at the same time do the work twice and keep one. Nothing here grows wit
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,35 +22,27 @@ import numpy.typing as npt
 
 from jumok.data.batch import END, START, PairBatch, Sequences
 from jumok.data.store_build import FORMAT, build, default_cache, disk_trouble, reserve, sizes_of, store_key
-from jumok.errors import BadInput
+from jumok.data.stored import IntArray, Stored
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer
 
 __all__ = ["TokenStore", "default_cache"]
 
-IntArray = npt.NDArray[Any]
+SIDES = ("source", "target")
 
 
-class TokenStore:
+class TokenStore(Stored):
     """Sentence pairs as token ids, by number. Lengths are without special tokens."""
 
-    def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
-        self.folder, self.meta, self.key = folder, meta, folder.name
-        ids = {side: np.dtype(meta["ids"][side]) for side in ("source", "target")}
-        self._source, self._source_offsets = (
-            self._map("source.bin", ids["source"]),
-            self._map("source.offsets", np.int64),
-        )
-        self._target, self._target_offsets = (
-            self._map("target.bin", ids["target"]),
-            self._map("target.offsets", np.int64),
-        )
-        self.source_lengths: IntArray = self._map("source.lengths", np.int32)
-        self.target_lengths: IntArray = self._map("target.lengths", np.int32)
-        self._lines = self._map("lines.bin", np.int64)
+    format = FORMAT
 
-    def _map(self, name: str, dtype: npt.DTypeLike) -> IntArray:
-        return np.asarray(np.memmap(self.folder / name, dtype=dtype, mode="r"))
+    def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
+        super().__init__(folder, meta)
+        self._source = self.map("source.bin", np.dtype(meta["ids"]["source"]))
+        self._target = self.map("target.bin", np.dtype(meta["ids"]["target"]))
+        self._source_offsets, self._target_offsets = (self.map(f"{side}.offsets", np.int64) for side in SIDES)
+        self.source_lengths, self.target_lengths = (self.map(f"{side}.lengths", np.int32) for side in SIDES)
+        self._lines = self.map("lines.bin", np.int64)
 
     @classmethod
     def open_or_build(
@@ -67,38 +58,11 @@ class TokenStore:
         """The corpus's store from the cache, built first when it is not there. `progress` is told in sentences."""
         say = progress or (lambda message: None)
         folder = cache / store_key(corpus, split, source, target, max_length)
-        if folder.exists():
-            try:
-                return cls.open(folder)
-            except BadInput as error:
-                say(f"{error}; encoding again")
-        build(folder, corpus, split, source, target, max_length, say, cls.is_whole)
-        store = cls.open(folder)
-        for note in store.notes():
-            say(note)
-        return store
 
-    @classmethod
-    def open(cls, folder: Path) -> TokenStore:
-        """An existing store. Every file must have the size that was recorded when it was built."""
-        try:
-            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-            if meta["format"] != FORMAT:
-                raise BadInput(f"{folder}: a token store of another version (format {meta['format']})")
-            wrong = [name for name, size in meta["sizes"].items() if sizes_of(folder, [name]).get(name) != size]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BadInput(f"{folder}: not a whole token store ({error})") from None
-        if wrong:
-            raise BadInput(f"{folder}: damaged token store ({', '.join(wrong)}: missing or of the wrong size)")
-        return cls(folder, meta)
+        def make() -> None:
+            build(folder, corpus, split, source, target, max_length, say, cls.is_whole)
 
-    @classmethod
-    def is_whole(cls, folder: Path) -> bool:
-        try:
-            cls.open(folder)
-        except BadInput:
-            return False
-        return True
+        return cls.open_or_make(folder, make, say)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -143,7 +107,7 @@ class TokenStore:
                 array.flush()
                 del array
                 temporary.replace(path)
-        return self._map(name, dtype)
+        return self.map(name, dtype)
 
 
 def _padded(ids: IntArray, starts: IntArray, lengths: IntArray, before: tuple[int, ...]) -> Sequences:

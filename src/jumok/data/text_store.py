@@ -18,18 +18,17 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
 from jumok.data.batch import END, UNKNOWN
 from jumok.data.readers import GRAMMAR_SEED, file_hash, read_lines
-from jumok.data.store_build import CHUNK_CHARACTERS, CHUNK_PAIRS, SAY_SECONDS, make_whole, sizes_of
+from jumok.data.store_build import CHUNK_CHARACTERS, CHUNK_PAIRS, SAY_SECONDS, make_whole
+from jumok.data.stored import Stored
 from jumok.errors import BadInput, did_you_mean
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer
 
 FORMAT = 1
 FILES = ("text.bin", "text.offsets")
-IntArray = npt.NDArray[Any]
 Say = Callable[[str], None]
 
 
@@ -72,13 +71,15 @@ def text_hash(corpus: Corpus, split: str = "train") -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-class TextStore:
+class TextStore(Stored):
     """A text as token ids, by position. `ids` and `starts` are memory maps."""
 
+    format = FORMAT
+
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
-        self.folder, self.meta, self.key = folder, meta, folder.name
-        self.ids: IntArray = np.asarray(np.memmap(folder / "text.bin", dtype=np.dtype(meta["ids"]), mode="r"))
-        self.starts: IntArray = np.asarray(np.memmap(folder / "text.offsets", dtype=np.int64, mode="r"))
+        super().__init__(folder, meta)
+        self.ids = self.map("text.bin", np.dtype(meta["ids"]))
+        self.starts = self.map("text.offsets", np.int64)
 
     @classmethod
     def open_or_build(
@@ -88,36 +89,11 @@ class TextStore:
         tell = say or (lambda message: None)
         key = [FORMAT, text_hash(corpus, split), tokenizer.fingerprint]
         folder = cache / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
-        if folder.exists():
-            try:
-                return cls.open(folder)
-            except BadInput as error:
-                tell(f"{error}; encoding again")
-        make_whole(folder, FILES, lambda files: _write(files, read_text(corpus, split), tokenizer, tell), cls.is_whole)
-        store = cls.open(folder)
-        for note in store.notes():
-            tell(note)
-        return store
 
-    @classmethod
-    def open(cls, folder: Path) -> TextStore:
-        """An existing store. Every file must have the size that was recorded when it was built."""
-        try:
-            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-            whole = meta["format"] == FORMAT and meta["sizes"] == sizes_of(folder, FILES)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadInput(f"{folder}: not a whole token store ({error})") from None
-        if not whole:
-            raise BadInput(f"{folder}: damaged token store, or one of another version")
-        return cls(folder, meta)
+        def write(files: Mapping[str, BinaryIO]) -> dict[str, Any]:
+            return _write(files, read_text(corpus, split), tokenizer, tell)
 
-    @classmethod
-    def is_whole(cls, folder: Path) -> bool:
-        try:
-            cls.open(folder)
-        except BadInput:
-            return False
-        return True
+        return cls.open_or_make(folder, lambda: make_whole(folder, FILES, write, cls.is_whole), tell)
 
     def __len__(self) -> int:
         """How many tokens, every line's <eos> included."""
