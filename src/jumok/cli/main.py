@@ -20,6 +20,7 @@ from jumok.cli import (
     forecast,
     generate,
     recipes,
+    runs,
     score,
     tokenizer,
     train,
@@ -71,6 +72,7 @@ app.command("demo")(demo.demo)
 app.command("recipes")(recipes.recipes)
 app.command("train")(train.train)
 app.command("verify-resume")(train.verify_resume)
+app.command("runs")(runs.runs)
 app.command("average")(average.average)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)

@@ -42,10 +42,10 @@ def panels(events: Iterable[Any]) -> list[Panel]:
         key for event in validation for key, value in event.items() if key not in _NOT_A_SCORE and _is_number(value)
     )
     candidates = [
-        Panel("Loss", [_series("training", "loss", training), _series("held-out", "loss", validation)]),
-        Panel("Scores on held-out sentences", [_series(_score_name(key), key, validation) for key in scores]),
-        Panel("Learning rate", [_series("learning rate", "learning_rate", training)]),
-        Panel("Speed", [_series("tokens per second", "tokens_per_second", training)]),
+        Panel("Loss", [series_of("training", "loss", training), series_of("held-out", "loss", validation)]),
+        Panel("Scores on held-out sentences", [series_of(score_name(key), key, validation) for key in scores]),
+        Panel("Learning rate", [series_of("learning rate", "learning_rate", training)]),
+        Panel("Speed", [series_of("tokens per second", "tokens_per_second", training)]),
     ]
     kept = [Panel(panel.title, [series for series in panel.series if series.finite]) for panel in candidates]
     return [panel for panel in kept if panel.series]
@@ -81,11 +81,11 @@ def _is_step(value: object) -> bool:
     return step is not None and step >= 0
 
 
-def _score_name(key: str) -> str:
+def score_name(key: str) -> str:
     return {"bleu": "BLEU", "chrf": "chrF"}.get(key.lower(), key.replace("_", " "))
 
 
-def _series(name: str, key: str, events: Sequence[Mapping[str, Any]]) -> Series:
+def series_of(name: str, key: str, events: Sequence[Mapping[str, Any]]) -> Series:
     points = [(float(event["step"]), _number(event[key])) for event in events if key in event]
     return Series(name, _thin(sorted(points, key=lambda point: point[0])))
 
