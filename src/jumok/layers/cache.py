@@ -86,3 +86,17 @@ def _widened(store: Tensor, capacity: int) -> Tensor:
 def stacked(layers: Sequence[KeyValue]) -> Tensor:
     """(L, 2, B, S, G, D) from the keys and values of each layer."""
     return torch.stack([torch.stack(pair) for pair in layers])
+
+
+def join_coverage(parts: Sequence[tuple[Tensor | None, int]], width: int) -> Tensor | None:
+    """Σ_t α_ts (B, width) of all parts, each given with its number of rows; one that did not count so far begins at 0.
+    None: nobody counts."""
+    counted = [covered for covered, _ in parts if covered is not None]
+    if not counted:
+        return None
+    return torch.cat(
+        [
+            counted[0].new_zeros(rows, width) if covered is None else F.pad(covered, (0, width - covered.size(1)))
+            for covered, rows in parts
+        ]
+    )

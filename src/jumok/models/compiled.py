@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from jumok.data.batch import Sequences
 from jumok.layers.block import Block
+from jumok.layers.cache import join_coverage
 from jumok.layers.packed import Precision
 from jumok.models.native import library
 from jumok.models.native_stack import NUMBER, POINTER, Linear, NativeStack, Packer
@@ -215,13 +216,8 @@ class CompiledTransformer:
     def join(self, parts: Sequence[tuple[Source, Cache]]) -> tuple[Source, Cache]:
         memory = Source.join([source for source, _ in parts])
         past = Past.join([cache.past for _, cache in parts])
-        if all(cache.covered is None for _, cache in parts):
-            return memory, Cache(past)
-        covered = []
-        for source, cache in parts:
-            part = torch.zeros(len(source.rows), 0) if cache.covered is None else cache.covered
-            covered.append(F.pad(part, (0, memory.width - part.size(1))))
-        return memory, Cache(past, torch.cat(covered))
+        covered = [(cache.covered, len(source.rows)) for source, cache in parts]
+        return memory, Cache(past, join_coverage(covered, memory.width))
 
     def coverage(self, cache: Cache) -> Tensor:
         assert cache.covered is not None, "the search started without coverage"

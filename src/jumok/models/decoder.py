@@ -16,6 +16,7 @@ from torch.nn import functional as F
 
 from jumok.errors import BadInput
 from jumok.layers.attention import attention_weights, build_scorer
+from jumok.layers.cache import join_coverage
 from jumok.layers.linear import linear
 from jumok.layers.recurrent import Recurrent, State
 from jumok.layers.tap import Tap
@@ -77,16 +78,7 @@ class Cache(NamedTuple):
     def join(parts: Sequence[Cache], width: int) -> Cache:
         """Rows of several batches in one, for sources of `width`; one that kept no coverage so far starts at 0."""
         feeds = [part.feed for part in parts if part.feed is not None]
-        coverage = None
-        if any(part.coverage is not None for part in parts):
-            coverage = torch.cat(
-                [
-                    part.state[0].new_zeros(part.state[0].size(1), width, dtype=torch.float32)
-                    if part.coverage is None
-                    else _widen(part.coverage, width)
-                    for part in parts
-                ]
-            )
+        coverage = join_coverage([(part.coverage, part.state[0].size(1)) for part in parts], width)
         return Cache(_join_states([part.state for part in parts]), torch.cat(feeds) if feeds else None, coverage)
 
 

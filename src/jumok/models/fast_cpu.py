@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batch import Sequences
+from jumok.layers.cache import join_coverage
 from jumok.layers.packed import Precision, pack
 from jumok.models.beams import NEVER, Layout, Past, Source
 from jumok.models.fast_layers import PackedStack, keys_and_values
@@ -77,13 +78,8 @@ class FastTransformer:
     def join(self, parts: Sequence[tuple[Source, Cache]]) -> tuple[Source, Cache]:
         memory = Source.join([source for source, _ in parts])
         past = Past.join([cache.past for _, cache in parts], [source.layout for source, _ in parts])
-        if all(cache.covered is None for _, cache in parts):
-            return memory, Cache(past)
-        width, covered = memory.layers[0].size(3), []
-        for source, cache in parts:
-            part = torch.zeros(len(source.layout.owner), 0) if cache.covered is None else cache.covered
-            covered.append(F.pad(part, (0, width - part.size(1))))
-        return memory, Cache(past, torch.cat(covered))
+        covered = [(cache.covered, len(source.layout.owner)) for source, cache in parts]
+        return memory, Cache(past, join_coverage(covered, memory.layers[0].size(3)))
 
     def coverage(self, cache: Cache) -> Tensor:
         assert cache.covered is not None, "the search started without coverage"

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from jumok.data.batch import PAD, Sequences
 from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, Source
-from jumok.layers.cache import KeyValueCache, stacked
+from jumok.layers.cache import KeyValueCache, join_coverage, stacked
 from jumok.layers.embedding import Embedding
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.spans import Spans
@@ -150,13 +150,8 @@ class Transformer(EncoderDecoder):
     def join(self, parts: Sequence[tuple[Memory, Cache]]) -> tuple[Memory, Cache]:
         memory = Memory.join([part for part, _ in parts])
         past = KeyValueCache.join([cache.past for _, cache in parts])
-        if all(cache.covered is None for _, cache in parts):
-            return memory, Cache(past)
-        counted = [  # who did not count so far begins now
-            memory.store.new_zeros(part.mask.shape) if cache.covered is None else cache.covered for part, cache in parts
-        ]
-        width = memory.mask.size(1)
-        return memory, Cache(past, torch.cat([F.pad(part, (0, width - part.size(1))) for part in counted]))
+        covered = [(cache.covered, len(part.mask)) for part, cache in parts]
+        return memory, Cache(past, join_coverage(covered, memory.mask.size(1)))
 
     def coverage(self, cache: Cache) -> Tensor:
         assert cache.covered is not None, "the search started without coverage"
