@@ -10,6 +10,7 @@ from seeded import seed  # noqa: F401
 from torch.utils.flop_counter import FlopCounterMode
 
 from jumok.data.batch import PairBatch
+from jumok.data.packing import PackedPairs
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
 from jumok.layers import attention
@@ -153,7 +154,9 @@ def test_padding_does_not_count() -> None:
         [side.ids[0, start:-1].tolist() for side in parts]
         for start, parts in ((0, [row.source for row in rows]), (1, [row.target for row in rows]))
     ]
-    assert flops(PairBatch.of(*sides)) == sum(flops(row) or 0 for row in rows)
+    together = PairBatch.of(*sides)
+    assert flops(together) == sum(flops(row) or 0 for row in rows)
+    assert flops(PackedPairs.of(together, (64, 64))) == flops(together)
 
 
 def test_what_nobody_counted_is_not_guessed() -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from jumok.data.batch import PairBatch
+from jumok.data.packing import PackedPairs
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
 from jumok.layers.attention import Additive, General
@@ -120,8 +121,9 @@ def _looks(model: nn.Module) -> Counter[str]:
 
 def _work(batch: Any) -> dict[str, int] | None:
     """What there is of rows, tokens and pairs that look at each other."""
-    if isinstance(batch, PairBatch):
-        source, target = batch.source.lengths, batch.target.lengths - 1  # the last word is not read
+    if isinstance(batch, PairBatch | PackedPairs):
+        # the last word is not read: a packed target has left it out already
+        source, target = batch.source.lengths, batch.target.lengths - isinstance(batch, PairBatch)
         return {
             "row": len(batch),
             "source": int(source.sum()),
