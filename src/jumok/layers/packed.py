@@ -8,12 +8,12 @@ quarter. int8 (dynamic): W is rounded to 8 bits with a scale for each output, x 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Literal, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.errors import BadInput, Failure
@@ -58,10 +58,23 @@ def check_finite(*tensors: Tensor | None) -> None:
         )
 
 
-def check_precision(precision: str) -> Precision:
-    """Whether this processor can do it, in words."""
+def side_by_side(linears: Sequence[nn.Linear], first_scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Weight and bias of several maps of one input as one; what comes out of the first is scaled."""
+    weights, biases = [part.weight.detach() for part in linears], [part.bias.detach() for part in linears]
+    weights[0], biases[0] = weights[0] * first_scale, biases[0] * first_scale
+    return torch.cat(weights), torch.cat(biases)
+
+
+def known_precision(precision: str) -> Precision:
+    """Whether there is such a thing, in words."""
     if precision not in PRECISIONS:
         raise BadInput(f"--precision {precision}: give {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+    return precision
+
+
+def check_precision(given: str) -> Precision:
+    """Whether this processor can do it, in words."""
+    precision = known_precision(given)
     if precision == "bfloat16" and not has_bfloat16():
         raise BadInput(
             "--precision bfloat16: this processor (or this PyTorch) has no fast bfloat16. Use float32 or int8"

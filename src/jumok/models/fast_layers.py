@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.layers.block import ACTIVATIONS, AddNorm, Block, FeedForward
-from jumok.layers.packed import Packed, Precision, pack
+from jumok.layers.packed import Packed, Precision, pack, side_by_side
 from jumok.layers.position import rotate
 from jumok.layers.stack import Stack
 from jumok.models.beams import Layout, Past, Source
@@ -177,10 +177,7 @@ def _blocks(stack: Stack) -> list[Block]:
 
 
 def _together(linears: Sequence[nn.Linear], precision: Precision, first_scale: float = 1.0) -> Packed:
-    """Several maps of one input as one; what comes out of the first is scaled."""
-    weights, biases = [part.weight.detach() for part in linears], [part.bias.detach() for part in linears]
-    weights[0], biases[0] = weights[0] * first_scale, biases[0] * first_scale
-    return pack(torch.cat(weights), torch.cat(biases), precision)
+    return pack(*side_by_side(linears, first_scale), precision)
 
 
 def _inner(network: FeedForward, precision: Precision) -> Function:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from jumok.errors import BadInput
 from jumok.layers.block import Block
-from jumok.layers.packed import Precision, check_finite
+from jumok.layers.packed import Precision, check_finite, side_by_side
 from jumok.layers.position import Learned
 from jumok.layers.stack import Stack
 
@@ -67,10 +67,7 @@ class Packer:
         self.kept: list[Tensor] = []
 
     def linear(self, parts: Sequence[nn.Linear], first_scale: float = 1.0) -> Linear:
-        """Several maps of one input as one; what comes out of the first is scaled."""
-        weights, biases = [part.weight.detach() for part in parts], [part.bias.detach() for part in parts]
-        weights[0], biases[0] = weights[0] * first_scale, biases[0] * first_scale
-        return self.matrix(torch.cat(weights), torch.cat(biases))
+        return self.matrix(*side_by_side(parts, first_scale))
 
     def matrix(self, weight: Tensor, bias: Tensor) -> Linear:
         """Panels of outputs side by side; the last one is filled up with zeros."""

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.search.options import SearchOptions
+from jumok.search.scores import lowest_at_edge
 
 
 @dataclass(frozen=True)
@@ -147,18 +148,10 @@ class DeviceBeam:
 
 def lowest_of_the_best(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` largest of each row and where they are, best first; of equal ones those with the lowest places."""
-    vocabulary = values_NV.size(1)
     if count == 1:
         best = values_NV.max(dim=1, keepdim=True)  # the first of equals
         return best.values, best.indices
     values_NK, tokens_NK = values_NV.topk(count, dim=1)
-    edge_N1 = values_NK[:, -1:]
-    # of all that tie with the last of the list, the lowest places: they may have been left out
-    countdown = torch.arange(vocabulary, 0, -1, device=values_NV.device)
-    highest_NK = torch.where(values_NV == edge_N1, countdown, 0).topk(count, dim=1).values
-    tie_NK = values_NK == edge_N1
-    nth_NK = (tie_NK.cumsum(1) - 1).clamp(min=0)
-    tokens_NK = torch.where(tie_NK, vocabulary - highest_NK.gather(1, nth_NK), tokens_NK)
-    tokens_NK, order_NK = tokens_NK.sort(dim=1)
+    tokens_NK, order_NK = lowest_at_edge(values_NV, values_NK, tokens_NK).sort(dim=1)
     values_NK, order_NK = values_NK.gather(1, order_NK).sort(dim=1, descending=True, stable=True)
     return values_NK, tokens_NK.gather(1, order_NK)

@@ -195,7 +195,7 @@ class DeviceScores:
         width = min(beam + 1, self.vocabulary)  # one more than needed, to notice ties
         values_NW, tokens_NW = self.values.topk(width, dim=1)
         if exact:
-            tokens_NW = _lowest_at_edge(self.values, values_NW, tokens_NW)
+            tokens_NW = lowest_at_edge(self.values, values_NW, tokens_NW)
         # Token ids below 2^24 are exact in float32, so that one transfer carries everything.
         kind = torch.float64 if self.values.dtype == torch.float64 else torch.float32
         host = torch.cat([values_NW.to(kind), tokens_NW.to(kind), self.before_NC[:, :1].to(kind)], dim=1).cpu().numpy()
@@ -275,8 +275,8 @@ def _on(numbers: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.tensor(numbers, device=device)
 
 
-def _lowest_at_edge(values_NV: Tensor, best_NW: Tensor, tokens_NW: Tensor) -> Tensor:
-    """Of all tokens that tie with the last value of a list, put the lowest ids into it."""
+def lowest_at_edge(values_NV: Tensor, best_NW: Tensor, tokens_NW: Tensor) -> Tensor:
+    """Of all tokens that tie with the last value of a list, put the lowest ids into it: they may have been left out."""
     vocabulary, edge_N1 = values_NV.size(1), best_NW[:, -1:]
     countdown = torch.arange(vocabulary, 0, -1, device=values_NV.device)
     highest_NW = torch.where(values_NV == edge_N1, countdown, 0).topk(best_NW.size(1), dim=1).values

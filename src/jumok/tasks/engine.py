@@ -12,7 +12,7 @@ import torch
 
 from jumok.data.batch import source_batch
 from jumok.errors import BadInput
-from jumok.layers.packed import PRECISIONS
+from jumok.layers.packed import known_precision
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.fast import fast_stepper
 from jumok.models.transformer import Transformer
@@ -31,9 +31,7 @@ class Engine:
     def __init__(
         self, models: Sequence[EncoderDecoder], device: torch.device, precision: str = "float32", fast: bool = False
     ) -> None:
-        if precision not in PRECISIONS:
-            raise BadInput(f"--precision {precision}: give {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
-        self.models, self.device, self.precision, self.fast = tuple(models), device, precision, fast
+        self.models, self.device, self.precision, self.fast = tuple(models), device, known_precision(precision), fast
         self._copies: dict[int, Stepper] = {}  # by the place of the model
 
     @property
