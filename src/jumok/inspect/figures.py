@@ -6,28 +6,19 @@ gives the same bytes.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import matplotlib
-import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Attention, visible
-from jumok.inspect.fonts import families_for
-
-Format = Literal["png", "svg"]
+from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, short, style
 
 AXES = "query ↓ looks at key →"
 LONGEST_LABEL = 24
 MOST_TOKENS = 250  # beyond this no cell could be told from the next
-_METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "jumok"}}
 
 
 def draw(attention: Attention, format: Format = "png", *, title: str = "", dark: bool = False) -> bytes:
@@ -37,11 +28,9 @@ def draw(attention: Attention, format: Format = "png", *, title: str = "", dark:
     longest = max(len(attention.source), len(attention.target))
     if longest > MOST_TOKENS:
         raise BadInput(f"{longest} tokens are too many for one picture (at most {MOST_TOKENS}); write .html instead")
-    with _style(attention, title, dark):
-        figure = _figure(attention, title, dark)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=format, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=_METADATA[format])
-    return buffer.getvalue()
+    text = "".join((AXES, title, "0123456789.−attentionweight…", *attention.source, *attention.target))
+    with style(text, dark):
+        return saved(_figure(attention, title, dark), format)
 
 
 def write_figure(path: str | Path, attention: Attention, *, title: str = "", dark: bool = False) -> None:
@@ -55,37 +44,13 @@ def write_figure(path: str | Path, attention: Attention, *, title: str = "", dar
         replace_file(path, picture)
 
 
-@contextmanager
-def _style(attention: Attention, title: str, dark: bool) -> Iterator[None]:
-    """Our own style on top of matplotlib's defaults, so that a user's matplotlibrc changes nothing."""
-    text = "".join((AXES, title, "0123456789.−attentionweight…", *attention.source, *attention.target))
-    ink, paper = ("#e6e8ec", "#14171c") if dark else ("#1d2129", "#ffffff")
-    settings = {
-        "font.family": families_for(visible(text)),
-        "svg.fonttype": "path",  # looks the same where the font is missing
-        "svg.hashsalt": "jumok",  # the same ids in the same picture
-        "text.usetex": False,
-        "text.color": ink,
-        "axes.labelcolor": ink,
-        "axes.edgecolor": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "axes.facecolor": paper,
-        "figure.facecolor": paper,
-        "savefig.facecolor": paper,
-    }
-    with matplotlib.style.context(["default", settings]):
-        yield
-
-
 def _figure(attention: Attention, title: str, dark: bool) -> Any:
     rows, columns = attention.weights.shape
     cell = 0.42 if max(rows, columns) <= 16 else 0.32  # inches
     width, height = max(columns * cell, 1.7), max(rows * cell, 1.3)
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
+    figure = sheet(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
-    paper = "#14171c" if dark else "#ffffff"
+    _, paper = ink_and_paper(dark)
     colours = matplotlib.colormaps["cividis"].with_extremes(bad=paper)
     image = axes.imshow(attention.weights, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     size = 11 if cell > 0.4 else 9.5
@@ -120,6 +85,5 @@ def _figure(attention: Attention, title: str, dark: bool) -> Any:
 
 
 def _label(token: str) -> str:
-    text = visible(token)
-    text = text if len(text) <= LONGEST_LABEL else text[: LONGEST_LABEL - 1] + "…"
+    text = short(token, LONGEST_LABEL)
     return text if text.strip() else "␣" * max(1, len(text))

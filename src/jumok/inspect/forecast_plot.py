@@ -5,38 +5,30 @@ The same input gives the same bytes.
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import matplotlib
 import matplotlib.dates
-import matplotlib.style
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from jumok.data.series_time import moments
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, replace_file
-from jumok.inspect.attention import visible
-from jumok.inspect.fonts import families_for
+from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, short, style
 from jumok.tasks.forecast_scores import ForecastScores
 from jumok.tasks.series_forecaster import Outlook
 
-Format = Literal["png", "svg"]
 date_axis: Any = matplotlib.dates  # it has no types
 PICTURES, TEXTS = (".png", ".svg"), (".csv", ".json")
 
 MOST_SHOWN = 400  # values of the history; more would be a smear
 LONGEST_NAME = 60
-_METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "jumok"}}
-# ink, paper, quiet, model, and the naive ones; told apart by their dashes too
-LIGHT = ("#1d2129", "#ffffff", "#9aa3b0", "#1a56b0", ("#b3560a", "#6b7280"))
-DARK = ("#e6e8ec", "#14171c", "#6b7280", "#8ab4f8", ("#f5a55a", "#9aa3b0"))
+WORDS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+−×…"  # what our own labels are made of
+# quiet, model, and the naive ones; told apart by their dashes too
+LIGHT = ("#9aa3b0", "#1a56b0", ("#b3560a", "#6b7280"))
+DARK = ("#6b7280", "#8ab4f8", ("#f5a55a", "#9aa3b0"))
 DASHES = ((0, (5, 2)), (0, (1.5, 1.5)))
 
 
@@ -66,12 +58,13 @@ def draw_forecast(
     outlook: Outlook, format: Format = "png", *, history: int | None = None, dark: bool = False, title: str = ""
 ) -> bytes:
     """The end of the history and the forecast after it; the truth too, where it is known."""
-    ink, _, quiet, accent, others = DARK if dark else LIGHT
+    (ink, _), (quiet, accent, others) = ink_and_paper(dark), DARK if dark else LIGHT
     shown = min(len(outlook.history), history or _history(outlook))
     known, steps = outlook.history[-shown:], len(outlook.forecast)
     past, future, dated = _places(outlook, shown)
-    with _style(f"{outlook.name}{title}", dark):
-        figure, axes = _canvas(9.0, 3.9)
+    with style(f"{outlook.name}{title}{WORDS}", dark):
+        figure = sheet(9.0, 3.9)
+        axes: Any = figure.add_subplot()
         axes.axvspan(past[-1], future[-1], color=accent, alpha=0.06, linewidth=0)
         axes.plot(past, known, color=ink, linewidth=1.4, label="known")
         # every line begins at the last known value, so that the eye can follow
@@ -88,7 +81,7 @@ def draw_forecast(
             follow(outlook.truth, color=ink, linewidth=1.4)
         marker = {"marker": "o", "markersize": 3.5} if steps <= 40 else {}
         follow(outlook.forecast, color=accent, linewidth=2.2, label="forecast", markevery=slice(1, None), **marker)
-        axes.set_ylabel(_short(outlook.name), parse_math=False)
+        axes.set_ylabel(short(outlook.name, LONGEST_NAME), parse_math=False)
         if dated:
             locator = date_axis.AutoDateLocator(minticks=4, maxticks=8)
             axes.xaxis.set_major_locator(locator)
@@ -98,16 +91,17 @@ def draw_forecast(
         axes.margins(x=0.01)
         _finish(axes, quiet, title)
         axes.legend(loc="upper left", ncols=4, frameon=False, fontsize=9, bbox_to_anchor=(0, 1.12), borderaxespad=0)
-        return _saved(figure, format)
+        return saved(figure, format)
 
 
 def draw_errors(scores: ForecastScores, format: Format = "png", *, dark: bool = False) -> bytes:
     """The mean absolute error of each step ahead, of the model and of the naive forecasts."""
-    _, _, quiet, accent, others = DARK if dark else LIGHT
+    quiet, accent, others = DARK if dark else LIGHT
     steps = np.arange(1, scores.horizon + 1)
     looks = [(accent, "solid", 2.2), *zip(reversed(others), reversed(DASHES), (1.4, 1.4), strict=True)]
-    with _style(scores.series, dark):
-        figure, axes = _canvas(9.0, 2.8)
+    with style(f"{scores.series}{WORDS}", dark):
+        figure = sheet(9.0, 2.8)
+        axes: Any = figure.add_subplot()
         for method, (colour, dashes, width) in zip(scores.methods, looks, strict=False):
             marker = "o" if scores.horizon == 1 else None
             label = "forecast" if method.name == "model" else method.name
@@ -119,7 +113,7 @@ def draw_errors(scores: ForecastScores, format: Format = "png", *, dark: bool = 
         axes.set_ylabel("mean absolute error")
         _finish(axes, quiet, "")
         axes.legend(loc="upper left", ncols=3, frameon=False, fontsize=9, bbox_to_anchor=(0, 1.16), borderaxespad=0)
-        return _saved(figure, format)
+        return saved(figure, format)
 
 
 def _history(outlook: Outlook) -> int:
@@ -140,50 +134,10 @@ def _places(outlook: Outlook, shown: int) -> tuple[Any, Any, bool]:
     return places[:shown], places[shown:], dated
 
 
-def _short(name: str) -> str:
-    text = visible(name)
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
-
-
-@contextmanager
-def _style(text: str, dark: bool) -> Iterator[None]:
-    """Our own style on top of matplotlib's defaults, so that a user's matplotlibrc changes nothing."""
-    ink, paper, *_ = DARK if dark else LIGHT
-    words = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+−×…"
-    settings = {
-        "font.family": families_for(visible(text) + words),
-        "font.size": 10,
-        "svg.fonttype": "path",  # looks the same where the font is missing
-        "svg.hashsalt": "jumok",  # the same ids in the same picture
-        "text.usetex": False,
-        "text.color": ink,
-        "axes.labelcolor": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "axes.facecolor": paper,
-        "figure.facecolor": paper,
-        "savefig.facecolor": paper,
-    }
-    with matplotlib.style.context(["default", settings]):
-        yield
-
-
-def _canvas(width: float, height: float) -> tuple[Any, Any]:
-    figure = Figure(figsize=(width, height))
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
-
-
 def _finish(axes: Any, quiet: str, title: str) -> None:
     axes.grid(axis="y", color=quiet, alpha=0.3, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, labelsize=9)
     if title:
-        axes.set_title(_short(title), fontsize=11, loc="right", pad=10, parse_math=False)
-
-
-def _saved(figure: Any, format: Format) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=format, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=_METADATA[format])
-    return buffer.getvalue()
+        axes.set_title(short(title, LONGEST_NAME), fontsize=11, loc="right", pad=10, parse_math=False)
