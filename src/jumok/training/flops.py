@@ -123,7 +123,7 @@ def _work(batch: Any) -> dict[str, int] | None:
     """What there is of rows, tokens and pairs that look at each other."""
     if isinstance(batch, PairBatch | PackedPairs):
         # the last word is not read: a packed target has left it out already
-        source, target = batch.source.lengths, batch.target.lengths - isinstance(batch, PairBatch)
+        source, target = batch.source.lengths, batch.target.lengths - int(isinstance(batch, PairBatch))
         return {
             "row": len(batch),
             "source": int(source.sum()),
