@@ -348,7 +348,7 @@ def _run(
             parameters = sum(p.numel() for p in loop.objective.parameters())
             threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"
             say(f"{parameters:,} parameters on {device} ({threads}), {task.sizes()}")
-            events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update))
+            events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update, task.objective.counted))
         if loop.state.total is None:
             say("measuring the speed of the first updates …")
         events.sinks.extend(sinks)

@@ -29,10 +29,16 @@ def test_each_quantity_has_its_panel() -> None:
     found = {panel.title: {series.name: series.finite for series in panel.series} for panel in panels(events)}
     assert found == {
         "Loss": {"training": [(10, 5.0), (20, 4.0)], "held-out": [(20, 4.5)]},
-        "Scores on held-out sentences": {"BLEU": [(20, 12.5)], "chrF": [(20, 30.0)]},
+        "Scores on held-out data": {"BLEU": [(20, 12.5)], "chrF": [(20, 30.0)]},
         "Learning rate": {"learning rate": [(10, 0.001), (20, 0.002)]},
         "Speed": {"tokens per second": [(10, 900.0), (20, 950.0)]},
     }
+
+
+def test_speed_is_told_in_what_is_counted() -> None:
+    block = curve_block([train(10, tokens_per_second=900.0), train(20, tokens_per_second=950.0)], "values")
+    assert "values per second" in block
+    assert "tokens per second" not in block
 
 
 def test_what_is_missing_or_no_number_is_left_out() -> None:

@@ -54,6 +54,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     result = jumok("train", "forecast", "--csv", file, "--column", "Umsatz", "--horizon", 7, "--run", run, *SMALL)
     assert result.returncode == 0, result.stderr
     assert "season 7 (found in the autocorrelation), window 28" in result.stderr
+    assert "values/s" in result.stderr
+    assert "tokens/s" not in result.stderr
     for word in ("Umsatz, test part", "MAE", "RMSE", "MASE", "last value", "seasonal naive", "jumok forecast --run"):
         assert word in result.stdout, result.stdout
     return run, file

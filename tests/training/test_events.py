@@ -64,6 +64,14 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
         assert word in text
 
 
+def test_speed_is_told_in_what_is_counted() -> None:
+    out = io.StringIO()
+    progress = ConsoleProgress(100, counted="values", console=Console(file=out, width=100), seconds=0.0)
+    progress.event("train", 50, TRAIN)
+    assert "1,234 values/s" in out.getvalue()
+    assert "tokens" not in out.getvalue()
+
+
 def test_a_long_way_to_go_is_told_in_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     now = iter([100.0, 110.0])

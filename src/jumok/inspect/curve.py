@@ -33,8 +33,8 @@ class Panel:
     series: list[Series]
 
 
-def panels(events: Iterable[Any]) -> list[Panel]:
-    """What metrics.jsonl tells: loss, scores on held-out sentences, learning rate, speed; only what is there."""
+def panels(events: Iterable[Any], counted: str = "tokens") -> list[Panel]:
+    """What metrics.jsonl tells: loss, scores on held-out data, learning rate, speed; only what is there."""
     known = [event for event in events if isinstance(event, Mapping) and _is_step(event.get("step"))]
     training = [event for event in known if event.get("event") == "train"]
     validation = [event for event in known if event.get("event") == "valid"]
@@ -43,17 +43,17 @@ def panels(events: Iterable[Any]) -> list[Panel]:
     )
     candidates = [
         Panel("Loss", [series_of("training", "loss", training), series_of("held-out", "loss", validation)]),
-        Panel("Scores on held-out sentences", [series_of(score_name(key), key, validation) for key in scores]),
+        Panel("Scores on held-out data", [series_of(score_name(key), key, validation) for key in scores]),
         Panel("Learning rate", [series_of("learning rate", "learning_rate", training)]),
-        Panel("Speed", [series_of("tokens per second", "tokens_per_second", training)]),
+        Panel("Speed", [series_of(f"{counted} per second", "tokens_per_second", training)]),
     ]
     kept = [Panel(panel.title, [series for series in panel.series if series.finite]) for panel in candidates]
     return [panel for panel in kept if panel.series]
 
 
-def curve_block(events: Iterable[Any]) -> str:
-    """The pictures and their numbers. The page needs report.css and curve.js."""
-    drawn = panels(events)
+def curve_block(events: Iterable[Any], counted: str = "tokens") -> str:
+    """The pictures and their numbers. The page needs report.css and curve.js. `counted`: what speed is measured in."""
+    drawn = panels(events, counted)
     if not drawn:
         return '<p class="quiet">No training steps were recorded.</p>'
     figures = "\n".join(_figure(index, panel) for index, panel in enumerate(drawn))

@@ -16,6 +16,7 @@ from jumok.inspect.html import escape
 from jumok.inspect.report import ExtraSection, write_report
 from jumok.recipe import Recipe
 from jumok.tasks.forecast_scores import ForecastScores, described
+from jumok.tasks.forecasting import ForecastingObjective
 from jumok.tasks.series_forecaster import SeriesForecaster
 from jumok.training.run import RunFolder
 
@@ -26,7 +27,8 @@ def write_forecast_report(forecaster: SeriesForecaster, recipe: Recipe, run: Run
         ExtraSection("errors", "Errors", _errors(scores)),
         ExtraSection("forecasts", "Forecasts", _forecasts(forecaster)),
     ]
-    write_report(run.report, f"jumok: {run.path.name}", recipes.dump(recipe), run.events(), extra=extra)
+    title, counted = f"jumok: {run.path.name}", ForecastingObjective.counted
+    write_report(run.report, title, recipes.dump(recipe), run.events(), extra=extra, counted=counted)
     return run.report
 
 

@@ -38,10 +38,11 @@ def write_report(
     scores: Sequence[Score] = (),
     languages: Languages = ("", ""),
     extra: Sequence[ExtraSection] = (),
+    counted: str = "tokens",
 ) -> None:
     """Write the report; parts that are empty are left out. `curve` is what metrics.jsonl holds, one event a line."""
     path = Path(path)
-    content = report(title, recipe_text, curve, translations, attentions, scores, languages, extra)
+    content = report(title, recipe_text, curve, translations, attentions, scores, languages, extra, counted)
     with disk_errors_named("writing the report", path, "The run itself is not touched."):
         replace_file(path, content)
 
@@ -55,12 +56,13 @@ def report(
     scores: Sequence[Score] = (),
     languages: Languages = ("", ""),
     extra: Sequence[ExtraSection] = (),
+    counted: str = "tokens",
 ) -> str:
     """The report as text."""
     events = list(curve)
     sections = [
         ("scores", "Scores", _scores(scores) if scores else ""),
-        ("training", "Training", curve_block(events) if events else ""),
+        ("training", "Training", curve_block(events, counted) if events else ""),
         ("translations", "Translations", _translations(translations, languages) if translations else ""),
         *extra,
         ("attention", "Attention", attention_block(attentions, languages) if attentions else ""),

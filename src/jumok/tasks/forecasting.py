@@ -24,6 +24,7 @@ class ForecastingObjective(Objective):
     """Σ |y − ŷ| over all steps of the horizon, in standard deviations of the training part."""
 
     model: Forecaster
+    counted = "values"
 
     def __init__(self, model: Forecaster) -> None:
         super().__init__()

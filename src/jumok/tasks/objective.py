@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from torch import Tensor, nn
 
@@ -24,6 +24,7 @@ class Objective(nn.Module):
     """A model and what it is asked for: `forward(batch) -> Loss`. This is what is compiled, wrapped and sharded."""
 
     model: nn.Module
+    counted: ClassVar[str] = "tokens"  # what a batch has so many of (`Loss.count`), in words
 
 
 class Task(Protocol):

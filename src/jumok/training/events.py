@@ -160,12 +160,19 @@ BESIDE = 46  # columns of a terminal that the number of the update, the bar and 
 
 
 class ConsoleProgress:
-    """A live bar on a terminal, plain lines elsewhere (one every `seconds`)."""
+    """A live bar on a terminal, plain lines elsewhere (one every `seconds`). `counted`: what speed is measured in."""
 
-    def __init__(self, total: int | None, start: int = 0, console: Console | None = None, seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        total: int | None,
+        start: int = 0,
+        counted: str = "tokens",
+        console: Console | None = None,
+        seconds: float = 5.0,
+    ) -> None:
         self.console = console or Console(file=sys.stderr)
         self.seconds, self.printed = seconds, 0.0
-        self.total = total
+        self.total, self.counted = total, counted
         self.began: tuple[float, int] | None = None  # when the first progress came, and at which update
         self.progress: Progress | None = None
         if self.console.is_terminal:
@@ -195,7 +202,7 @@ class ConsoleProgress:
             self._train(update, values)
 
     def _train(self, update: int, values: dict[str, Any]) -> None:
-        parts = list(_about(values))
+        parts = list(_about(values, self.counted))
         if self.progress is not None:
             while len(parts) > 2 and len("  ".join(parts)) > self.console.width - BESIDE:
                 parts.pop()
@@ -223,10 +230,10 @@ class ConsoleProgress:
             self.progress.stop()
 
 
-def _about(values: dict[str, Any]) -> Iterator[str]:
+def _about(values: dict[str, Any], counted: str) -> Iterator[str]:
     """What a line of progress says, the most important first: where there is no room, the last are left out."""
     yield f"loss {values['loss']:.3f}"
-    yield f"{values['tokens_per_second']:,.0f} tokens/s"
+    yield f"{values['tokens_per_second']:,.0f} {counted}/s"
     if "mfu" in values:
         yield f"MFU {values['mfu']:.1%}"
     if "memory" in values:
