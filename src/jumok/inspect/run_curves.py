@@ -6,38 +6,31 @@ The same input gives the same bytes.
 from __future__ import annotations
 
 import base64
-import io
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import matplotlib
-import matplotlib.style
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import visible
 from jumok.inspect.curve import Series, score_name, series_of, short
-from jumok.inspect.fonts import families_for
+from jumok.inspect.drawing import Format, saved, sheet, style
 from jumok.inspect.html import document, escape
 from jumok.training.comparison import LOWER_IS_BETTER, Summary, best_of, differences, short_names
 
-Format = Literal["png", "svg"]
 KINDS = (".png", ".svg", ".html")
 LONGEST_NAME = 40
 MOST_RUNS = 24
 SETTLED = 0.05  # share of a run after which its loss is worth the room: the first values would squeeze the rest
-_METADATA: dict[str, dict[str, str | None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": "jumok"}}
 # Okabe and Ito's colours, which can be told apart by the colour-blind too; the ninth run begins again with dashes
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31")
 DASHES: tuple[Any, ...] = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
-LIGHT, DARK = ("#1d2129", "#ffffff", "#9aa3b0"), ("#e6e8ec", "#14171c", "#6b7280")  # ink, paper, quiet
+QUIET = {False: "#9aa3b0", True: "#6b7280"}  # on light and on dark paper
+WORDS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+−()_/…"  # what our own labels are made of
 
 
 @dataclass(frozen=True)
@@ -92,10 +85,8 @@ def curves_of(summaries: Sequence[Summary], metric: str) -> list[Curve]:
 
 def draw_runs(curves: Sequence[Curve], metric: str, format: Format = "png", *, dark: bool = False) -> bytes:
     """All curves by update, with a legend that says whose they are and how good each became."""
-    _, _, quiet = DARK if dark else LIGHT
-    with _style("".join(curve.name for curve in curves), dark):
-        figure = Figure(figsize=(9.0, 4.6))
-        FigureCanvasAgg(figure)
+    with style("".join((WORDS, metric, *(curve.name for curve in curves))), dark):
+        figure = sheet(9.0, 4.6)
         axes = figure.add_subplot()
         for number, curve in enumerate(curves):
             colour = COLOURS[number % len(COLOURS)]
@@ -115,7 +106,7 @@ def draw_runs(curves: Sequence[Curve], metric: str, format: Format = "png", *, d
         axes.set_xlabel("update")
         thin = " (thin: in training)" if any(curve.training.finite for curve in curves) else ""
         axes.set_ylabel(f"{_short(score_name(metric))} on held-out data{thin}", parse_math=False)
-        axes.grid(axis="y", color=quiet, alpha=0.3, linewidth=0.8)
+        axes.grid(axis="y", color=QUIET[dark], alpha=0.3, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[:].set_visible(False)
         axes.tick_params(length=0, labelsize=9)
@@ -126,9 +117,7 @@ def draw_runs(curves: Sequence[Curve], metric: str, format: Format = "png", *, d
         )  # fmt: skip
         for text in legend.get_texts():
             text.set_parse_math(False)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=format, dpi=150, bbox_inches="tight", pad_inches=0.15, metadata=_METADATA[format])
-    return buffer.getvalue()
+        return saved(figure, format)
 
 
 def _limits(curves: Sequence[Curve], metric: str) -> tuple[float, float]:
@@ -148,29 +137,6 @@ def _short(name: str) -> str:
     """The end of a long path tells it from others."""
     text = visible(name)
     return text if len(text) <= LONGEST_NAME else "…" + text[1 - LONGEST_NAME :]
-
-
-@contextmanager
-def _style(text: str, dark: bool) -> Iterator[None]:
-    """Our own style on top of matplotlib's defaults, so that a user's matplotlibrc changes nothing."""
-    ink, paper, _ = DARK if dark else LIGHT
-    words = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-+−()_/…"
-    settings = {
-        "font.family": families_for(visible(text) + words),
-        "font.size": 10,
-        "svg.fonttype": "path",  # looks the same where the font is missing
-        "svg.hashsalt": "jumok",  # the same ids in the same picture
-        "text.usetex": False,
-        "text.color": ink,
-        "axes.labelcolor": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "axes.facecolor": paper,
-        "figure.facecolor": paper,
-        "savefig.facecolor": paper,
-    }
-    with matplotlib.style.context(["default", settings]):
-        yield
 
 
 # ---------------------------------------------------------------- the page
