@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,25 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lengths import Lengths
 
 from jumok.data.dealing import Deal
 from jumok.data.plan import Plan
 from jumok.data.shuffle import draws
-
-
-class Lengths:
-    """A store as the plan sees it: lengths, and a place for the order."""
-
-    def __init__(self, source: Any, target: Any) -> None:
-        self.source_lengths, self.target_lengths = np.asarray(source, np.int32), np.asarray(target, np.int32)
-
-    def __len__(self) -> int:
-        return len(self.source_lengths)
-
-    def kept(self, name: str, dtype: Any, count: int, write: Callable[[np.ndarray], None]) -> np.ndarray:
-        array = np.full(count, -1, dtype)
-        write(array)
-        return array
 
 
 def plan_of(store: Any, tokens: int, seed: int = 1, **rest: Any) -> Plan:

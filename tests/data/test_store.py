@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jumok.data import store_build
+from jumok.data import folders, sharding, store_build
 from jumok.data.batch import PairBatch
 from jumok.data.store import TokenStore, default_cache
+from jumok.data.store_build import PairEncoder
 from jumok.errors import BadInput, Failure
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer, train_tokenizer
@@ -125,52 +125,89 @@ def test_text_tokenizer_and_limit_each_make_another_store(tmp_path: Path, tokeni
     assert open_store(write_corpus(tmp_path / "moved", pairs), tokenizer, cache).key == keys[0]
 
 
-@pytest.mark.parametrize("name", [*store_build.FILES, "meta.json"])
-def test_damage_is_seen_and_repaired(tmp_path: Path, tokenizer: Tokenizer, name: str) -> None:
+INDEX = [*PairEncoder.index, "shards.json", "meta.json"]
+
+
+@pytest.mark.parametrize("name", [*(f"shard-00001/{file}" for file in (*PairEncoder.names, "meta.json")), *INDEX])
+def test_damage_is_named_and_only_that_is_repaired(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(sharding, "SHARD", 8)
     corpus, said = write_corpus(tmp_path, random_pairs(20)), list[str]()
     store = open_store(corpus, tokenizer, tmp_path / "cache")
-    expected, file = store.pair(7)[0].tolist(), store.folder / name
-    content = file.read_bytes()
-    for damage in (content[:-1], content + b"x", None):
-        if damage is None:
-            file.unlink()
-        else:
-            file.unlink()
-            file.write_bytes(damage if name != "meta.json" else damage[: len(damage) // 2])
+    expected, file = [store.pair(index)[0].tolist() for index in range(20)], store.folder / name
+    content, others = file.read_bytes(), [store.folder / f"shard-0000{number}" / "source.bin" for number in (0, 2)]
+    untouched, for_building = [other.stat().st_ino for other in others], ("shards.json", "shard-00001/meta.json")
+    for damage in (content[: len(content) // 2], content + b"x", None):
+        file.unlink()
+        if damage is not None:
+            file.write_bytes(damage)
+        if name in for_building:  # not looked at, unless something else is amiss
+            (store.folder / "lines.bin").unlink()
         again = open_store(corpus, tokenizer, tmp_path / "cache", said.append)
-        assert again.pair(7)[0].tolist() == expected
+        assert [again.pair(index)[0].tolist() for index in range(20)] == expected
         assert file.read_bytes() == content
     assert len(said) == 3
-    assert all("encoding again" in message and str(store.folder) in message for message in said)
+    named = "lines.bin" if name in for_building else name
+    assert all(f"{store.folder}: " in message and "encoding again" in message for message in said)
+    assert named == "meta.json" or all(f"({named}: missing or of the wrong size)" in message for message in said)
+    assert [other.stat().st_ino for other in others] == untouched
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [store.key]
+
+
+def fail(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_full_disk_leaves_nothing_and_says_what_to_do(
     tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus, cache = write_corpus(tmp_path, random_pairs(20)), tmp_path / "cache"
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(store_build._Writer, "_write_side", full)
-        with pytest.raises(Failure, match=r"cache: cannot write .* No space left on device\. Free .* JUMOK_CACHE"):
+        patch.setattr(store_build._Writer, "_write_side", fail)
+        with pytest.raises(Failure, match=r"cannot write .* No space left on device\. Free .* JUMOK_CACHE") as raised:
             open_store(corpus, tokenizer, cache)
+    assert str(cache) in str(raised.value)
     assert list(cache.iterdir()) == []
     store = open_store(corpus, tokenizer, cache)
     with pytest.raises(Failure, match="No space left"):
-        store.kept("order.bin", np.int64, 5, full)
+        store.kept("order.bin", lambda: [(5, fail)])
     assert not [path for path in store.folder.iterdir() if "order" in path.name or "building" in path.name]
+
+
+def test_a_disk_that_fills_up_later_costs_one_shard(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharding, "SHARD", 8)
+    corpus, cache, said = write_corpus(tmp_path, random_pairs(20)), tmp_path / "cache", list[str]()
+    write_side = store_build._Writer._write_side
+    with monkeypatch.context() as patch:
+        sides: list[str] = []
+
+        def fills_up(self: Any, side: str, rows: list[list[int]]) -> None:
+            sides.append(side)
+            fail() if len(sides) == 6 else write_side(self, side, rows)
+
+        patch.setattr(store_build._Writer, "_write_side", fills_up)
+        with pytest.raises(Failure, match="No space left"):
+            open_store(corpus, tokenizer, cache, said.append)
+    (folder,) = cache.iterdir()
+    assert sorted(path.name for path in folder.glob("*")) == [".locks", "shard-00000", "shard-00001", "shards.json"]
+    assert said == [f"what is encoded already (2 shards) is kept in {folder}"]
+    encoded: list[int] = []
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, texts: encoded.append(len(texts)) or encode(self, texts))
+    store = open_store(corpus, tokenizer, cache)
+    assert encoded == [4, 4], "source and target of the third shard"
+    assert len(store) == 20
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
 def test_a_full_disk_for_real(tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path, random_pairs(20))
+    corpus = Corpus(grammar="en-fr", pairs=20)
     monkeypatch.setattr(
         "builtins.open", lambda path, mode="r", **rest: os.fdopen(os.open("/dev/full", os.O_WRONLY), mode)
     )
-    monkeypatch.setattr(store_build, "read_pairs", lambda *_: iter([("one", "two")] * 20))
     monkeypatch.setattr("jumok.data.store.store_key", lambda *_: "key")
     with pytest.raises(Failure, match="No space left on device"):
         open_store(corpus, tokenizer, tmp_path / "cache")
@@ -179,74 +216,34 @@ def test_a_full_disk_for_real(tmp_path: Path, tokenizer: Tokenizer, monkeypatch:
 
 def test_a_cache_that_cannot_be_a_folder(tmp_path: Path, tokenizer: Tokenizer) -> None:
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(Failure, match=r"cache: cannot write .* JUMOK_CACHE"):
+    with pytest.raises(Failure, match=r"cannot write .* JUMOK_CACHE"):
         open_store(write_corpus(tmp_path, random_pairs(5)), tokenizer, tmp_path / "cache")
 
 
 def test_what_killed_builders_left_is_cleared(tmp_path: Path, tokenizer: Tokenizer) -> None:
     cache = tmp_path / "cache"
-    for name, age in (("dead", 2 * store_build.ABANDONED_SECONDS), ("alive", 0)):
-        folder = cache / f"{store_build.TEMPORARY}{name}"
+    for name, age in (("dead", 2 * folders.ABANDONED_SECONDS), ("alive", 0)):
+        folder = cache / f"{folders.TEMPORARY}{name}"
         folder.mkdir(parents=True)
         (folder / "source.bin").write_bytes(b"12")
         for path in (folder / "source.bin", folder):
             os.utime(path, (time.time() - age, time.time() - age))
     store = open_store(write_corpus(tmp_path, random_pairs(5)), tokenizer, cache)
-    assert {path.name for path in cache.iterdir()} == {store.key, f"{store_build.TEMPORARY}alive"}
+    assert {path.name for path in cache.iterdir()} == {store.key, f"{folders.TEMPORARY}alive"}
 
 
-BUILD = """
-import sys
-from pathlib import Path
-from jumok.data.store import TokenStore
-from jumok.recipe import Corpus
-from jumok.text.tokenizer import Tokenizer
-folder = Path(sys.argv[1])
-tokenizer = Tokenizer.load(folder / "tokenizer")
-corpus = Corpus(source=[str(folder / "a")], target=[str(folder / "b")])
-print("ready", flush=True)
-sys.stdin.readline()
-store = TokenStore.open_or_build(corpus, "train", tokenizer, tokenizer, folder / "cache", 50, None)
-print(len(store), store.key)
-"""
-
-
-def test_two_processes_build_the_same_store(tmp_path: Path, tokenizer: Tokenizer) -> None:
-    write_corpus(tmp_path, random_pairs(3000))
-    tokenizer.save(tmp_path / "tokenizer")
-    command = [sys.executable, "-c", BUILD, str(tmp_path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    builders: list[subprocess.Popen[str]] = [subprocess.Popen(command, **pipes) for _ in range(2)]  # type: ignore[call-overload]
-    for builder in builders:
-        assert builder.stdout is not None
-        assert builder.stdout.readline() == "ready\n"
-    for builder in builders:
-        assert builder.stdin is not None
-        builder.stdin.write("\n")
-        builder.stdin.flush()
-    answers = {builder.communicate()[0] for builder in builders}
-    assert [builder.returncode for builder in builders] == [0, 0]
-    assert len(answers) == 1
-    assert answers.pop().startswith("3000 ")
-    assert len(list((tmp_path / "cache").iterdir())) == 1
-
-
-def test_a_rival_that_finished_first_is_kept(
-    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus, cache = write_corpus(tmp_path, random_pairs(20)), tmp_path / "cache"
-    run = store_build._Writer.run
-
-    def overtaken(self: Any, *arguments: Any) -> Any:
-        monkeypatch.setattr(store_build._Writer, "run", run)
-        rival = open_store(corpus, tokenizer, cache)
-        (rival.folder / "mark").touch()
-        return run(self, *arguments)
-
-    monkeypatch.setattr(store_build._Writer, "run", overtaken)
-    store = open_store(corpus, tokenizer, cache)
-    assert (store.folder / "mark").exists()
-    assert list(cache.iterdir()) == [store.folder]
+def test_shards_that_nobody_came_back_for_are_cleared(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    cache = tmp_path / "cache"
+    old, new, whole = (cache / name for name in ("old", "new", "whole"))
+    for folder, age in ((old, 2 * folders.UNFINISHED_SECONDS), (new, 0), (whole, 2 * folders.UNFINISHED_SECONDS)):
+        (folder / "shard-00000").mkdir(parents=True)
+        (folder / "shards.json").touch()
+        if folder == whole:
+            (folder / "meta.json").touch()
+        for path in (*folder.iterdir(), folder):
+            os.utime(path, (time.time() - age, time.time() - age))
+    store = open_store(write_corpus(tmp_path, random_pairs(5)), tokenizer, cache)
+    assert {path.name for path in cache.iterdir()} == {store.key, "new", "whole"}
 
 
 def test_large_vocabularies_get_wider_ids(tmp_path: Path) -> None:

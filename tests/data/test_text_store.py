@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jumok.data import sharding
 from jumok.data.batch import END
 from jumok.data.text_store import TextStore, read_text, text_hash
+from jumok.data.windows import WindowPlan
 from jumok.errors import BadInput
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import train_tokenizer
@@ -62,11 +66,44 @@ def test_a_store_is_built_once_and_again_when_damaged(tmp_path: Path) -> None:
     first = store_of(corpus, tmp_path / "cache")
     again = TextStore.open_or_build(corpus, "train", TOKENIZER, tmp_path / "cache", told.append)
     assert (again.key, told) == (first.key, [])
-    (first.folder / "text.bin").write_bytes(b"")
+    (first.folder / "shard-00000" / "text.bin").write_bytes(b"")
     repaired = TextStore.open_or_build(corpus, "train", TOKENIZER, tmp_path / "cache", told.append)
     assert "text.bin: missing or of the wrong size" in told[0]
     assert "encoding again" in told[0]
     assert repaired.ids.tolist() == [*TOKENIZER.encode(["a dog"])[0], END]
+
+
+def test_shards_of_a_store_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = write(tmp_path / "a.txt", "".join(f"{LINES[number % 5]}{'!' * (number % 7)}\n" for number in range(50)))
+    whole = store_of(corpus, tmp_path / "whole")
+    monkeypatch.setattr(sharding, "SHARD", 7)
+    cut = store_of(corpus, tmp_path / "cut")
+    assert len(cut.meta["shards"]) == 8
+    assert (cut.key, len(cut), cut.notes()) == (whole.key, len(whole), whole.notes())
+    assert np.array_equal(cut.starts, whole.starts)
+    places = np.random.default_rng().integers(0, len(whole), (9, 11))
+    assert np.array_equal(cut.ids[places], whole.ids[places]), places
+    for length in (1, 20, len(whole) // 2, len(whole)):
+        plans = [WindowPlan([store], [length], [1], 8, 40, 3) for store in (whole, cut)]
+        for update in (0, 1, 1000):
+            for one, other in zip(plans[0].at(update), plans[1].at(update), strict=True):
+                assert torch.equal(one.ids, other.ids)
+                assert torch.equal(one.targets, other.targets)
+
+
+def test_a_text_of_the_version_before_is_still_read(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "a.txt", "\n".join(LINES))
+    store = store_of(corpus, tmp_path / "cache")
+    expected, shard = store.ids.tolist(), store.folder / "shard-00000"
+    meta = {name: store.meta[name] for name in ("ids", "lines", "tokens", "unknown")} | {"format": 1}
+    (shard / "text.bin").rename(store.folder / "text.bin")
+    meta["sizes"] = {name: (store.folder / name).stat().st_size for name in ("text.bin", "text.offsets")}
+    (store.folder / "meta.json").write_text(json.dumps(meta))
+    for path in (*shard.iterdir(), shard, store.folder / "shards.json"):
+        path.rmdir() if path.is_dir() else path.unlink()
+    again = store_of(corpus, tmp_path / "cache")
+    assert again.meta["format"] == 1
+    assert again.ids.tolist() == expected
 
 
 def test_content_decides_the_key_and_names_do_not(tmp_path: Path) -> None:

@@ -37,11 +37,16 @@ def without_compression(path: str | Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
 
 
-def byte_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file as they are, each with its `\\n`. `-` is standard input."""
+def byte_lines(path: str | Path, start: int = 0) -> Iterator[bytes]:
+    """The lines of a file as they are, each with its `\\n`. `-` is standard input.
+
+    `start`: the byte to begin at, in a file that is not compressed.
+    """
     lines = 0
     try:
         with open_bytes(path) as stream:
+            if start:
+                stream.seek(start)
             for raw in stream:
                 yield raw
                 lines += 1

@@ -9,15 +9,16 @@ comes once per epoch, and batch m is found without looking at any other.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from jumok.data.layout import IntArray, Lengths, Sides
+from jumok.data.layout import IntArray, Lengths, Sides, derived_name
 from jumok.data.shuffle import Shuffle, draws
 from jumok.data.store import TokenStore
+from jumok.data.stored import Column, column
 
+VERSION = 1
 PLAYERS, CARDS = 6, 7  # what is drawn, part of the key
 FINE = 512  # target widths that are told apart when sorting
 ROOM = 0.02  # of a row is left for what varies
@@ -44,18 +45,24 @@ class Deal:
 
 
 def deal(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Deal:
-    """As many batches as are needed for the larger side to fit into `batch_tokens`."""
-    sides = Sides(store, exclude)
-    step = -(-sides.targets // FINE)
-    strips = np.arange(sides.targets) // step
-    name = hashlib.sha256(f"deal {step}".encode() + exclude.tobytes()).hexdigest()[:16]
-    starts, _ = sides.runs(strips)
-    order = store.kept(f"order-{name}.bin", np.int64, int(starts[-1]), lambda out: sides.sort(strips, starts, out))
-    source_tokens = target_tokens = 0
-    for _, source, target in sides.chunks():
-        source_tokens += int(source.sum())
-        target_tokens += int(target.sum()) - len(target)  # the decoder does not read the last word
-    room = max(1.0, batch_tokens * (1 - ROOM))
-    batches = max(1, min(len(order), -int(-max(source_tokens, target_tokens) // room)))
-    sizes = [-int(-(tokens / batches * (1 + ROOM)) // STEP) * STEP for tokens in (source_tokens, target_tokens)]
-    return Deal(order, batches, (sizes[0], sizes[1]))
+    """As many batches as are needed for the larger side to fit into `batch_tokens`. Computed once, and kept beside the
+    store."""
+
+    def make() -> list[Column]:
+        sides = Sides(store, exclude)
+        strips = np.arange(sides.targets) // -(-sides.targets // FINE)
+        starts, _ = sides.runs(strips)
+        source_tokens = target_tokens = 0
+        for _, source, target in sides.chunks():
+            source_tokens += int(source.sum())
+            target_tokens += int(target.sum()) - len(target)  # the decoder does not read the last word
+        room = max(1.0, batch_tokens * (1 - ROOM))
+        batches = max(1, min(int(starts[-1]), -int(-max(source_tokens, target_tokens) // room)))
+        sizes = [-int(-(tokens / batches * (1 + ROOM)) // STEP) * STEP for tokens in (source_tokens, target_tokens)]
+        order = int(starts[-1]), lambda out: sides.sort(strips, starts, out)
+        return [order, column(np.array([batches, *sizes]))]
+
+    name = derived_name("deal", [VERSION, FINE, round(1 / ROOM), STEP, batch_tokens], exclude)
+    order, numbers = store.kept(name, make)
+    batches, source, target = numbers.tolist()
+    return Deal(order, batches, (source, target))

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.store import TokenStore
+from jumok.data.stored import Column, column
 
-VERSION = 1
+VERSION = 2
 MIXED = 1  # on Multi30k (batches of 4096) 1 wastes 5.6 % on padding, 2 wastes 7.5 %, batches that never change 6.1 %
 CHUNK = 1 << 18
 IntArray = npt.NDArray[np.int64]
@@ -41,14 +42,25 @@ class Layout:
 
 
 def lay_out(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Layout:
-    """The order is kept in a file beside the store: it is computed once, and never in memory as a whole."""
-    sides = Sides(store, exclude)
-    strips = sides.strips(batch_tokens)
-    name = hashlib.sha256(json.dumps([VERSION, strips.tolist()]).encode() + exclude.tobytes()).hexdigest()[:16]
-    starts, widths = sides.runs(strips)
-    groups, group_widths = merge(starts, widths, MIXED * batch_tokens)
-    order = store.kept(f"order-{name}.bin", np.int64, int(starts[-1]), lambda out: sides.sort(strips, starts, out))
-    return Layout(order, groups, cut(groups, group_widths, batch_tokens))
+    """Computed once, never in memory as a whole, and kept in a file beside the store: later it is only mapped."""
+
+    def make() -> list[Column]:
+        sides = Sides(store, exclude)
+        strips = sides.strips(batch_tokens)
+        starts, widths = sides.runs(strips)
+        groups, group_widths = merge(starts, widths, MIXED * batch_tokens)
+        boundaries = cut(groups, group_widths, batch_tokens)
+        order = int(starts[-1]), lambda out: sides.sort(strips, starts, out)
+        return [order, column(groups), column(boundaries)]
+
+    name = derived_name("layout", [VERSION, MIXED, batch_tokens], exclude)
+    return Layout(*store.kept(name, make))
+
+
+def derived_name(what: str, about: list[int], exclude: IntArray) -> str:
+    """A file's name that says what it was made from."""
+    digest = hashlib.sha256(json.dumps([what, *about]).encode() + exclude.tobytes()).hexdigest()
+    return f"{what}-{digest[:16]}.bin"
 
 
 class Sides:

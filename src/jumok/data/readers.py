@@ -11,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +31,34 @@ Pairs = Iterator[tuple[str, str]]
 def read_pairs(corpus: Corpus, split: str = "train") -> Pairs:
     """All pairs of a corpus in order, blank ones too. `split` is for the grammar, unless the corpus says its own."""
     if corpus.grammar is not None:
-        yield from _grammar_pairs(corpus, split)
-    for source, target in zip(corpus.source, corpus.target, strict=True):
-        yield from _with_text(_parallel_pairs(source, target), source, target)
-    for file in corpus.file:
-        reader = _json_pairs if is_json(file) else _tab_pairs
-        yield from _with_text(reader(file, corpus.columns), file, file)
+        yield from grammar_pairs(corpus, split)
+    for number, files in enumerate(files_of(corpus)):
+        yield from _with_text(file_pairs(corpus, number), files[0], files[-1])
 
 
-def read_lines(path: str | Path) -> Generator[str, None, None]:
-    """The lines of a text file without their ends; `-` is standard input. An empty file has no lines."""
-    for number, raw in enumerate(byte_lines(path), 1):
+def files_of(corpus: Corpus) -> list[tuple[str, ...]]:
+    """The files that pairs come from: those that are read side by side together."""
+    return [*zip(corpus.source, corpus.target, strict=True), *((file,) for file in corpus.file)]
+
+
+def file_pairs(corpus: Corpus, number: int, before: int = 0, at: Sequence[int] = ()) -> Pairs:
+    """The pairs of one of `files_of`, without its first `before`; `at` which byte (of each file) the rest begins, where
+    that is known."""
+    files = files_of(corpus)[number]
+    if len(files) == 2:
+        yield from _parallel_pairs(files[0], files[1], before, at)
+    else:
+        reader = _json_pairs if is_json(files[0]) else _tab_pairs
+        yield from reader(files[0], corpus.columns, before, at)
+
+
+def read_lines(path: str | Path, before: int = 0, at: int | None = None) -> Generator[str, None, None]:
+    """The lines of a text file without their ends; `-` is standard input. An empty file has no lines.
+
+    The first `before` lines are left out; `at` is the byte where they end, where that is known.
+    """
+    raw_lines = byte_lines(path, at) if at is not None else islice(byte_lines(path), before, None)
+    for number, raw in enumerate(raw_lines, before + 1):
         if number == 1:
             _refuse_utf16(path, raw)
         skipped = 3 if number == 1 and raw.startswith(b"\xef\xbb\xbf") else 0
@@ -56,24 +74,33 @@ def read_lines(path: str | Path) -> Generator[str, None, None]:
             ) from None
 
 
-def content_hash(corpus: Corpus, split: str = "train") -> str:
-    """SHA-256 of what `read_pairs` depends on: the files' bytes and how they are read, not what they are called."""
+def content_hash(corpus: Corpus, split: str = "train", hash_of: Callable[[str], tuple[str, str]] | None = None) -> str:
+    """SHA-256 of what `read_pairs` depends on: the files' bytes and how they are read, not what they are called.
+
+    `hash_of` may be a `file_hash` with a memory.
+    """
+    hash_of = hash_of or file_hash
     parts: list[Any] = ["jumok pairs 1"]
     if corpus.grammar is not None:
         from jumok.data import grammar
 
         parts += ["grammar", grammar.fingerprint(), corpus.grammar, corpus.split or split, corpus.pairs, GRAMMAR_SEED]
     for role, files in (("source", corpus.source), ("target", corpus.target)):
-        parts += [[role, *file_hash(file)] for file in files]
+        parts += [[role, *hash_of(file)] for file in files]
     for file in corpus.file:
-        parts.append(["jsonl" if is_json(file) else "tsv", list(corpus.columns), *file_hash(file)])
+        parts.append(["jsonl" if is_json(file) else "tsv", list(corpus.columns), *hash_of(file)])
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def first_line(corpus: Corpus) -> int:
     """The line that pair 0 is on: 2 under a header, 1 without."""
+    return 1 + header_lines(corpus, corpus.file[0]) if corpus.file else 1
+
+
+def header_lines(corpus: Corpus, file: str) -> int:
+    """How many lines of a file with both sides come before its first pair."""
     named = any(not str(column).isdecimal() for column in corpus.columns)
-    return 2 if corpus.file and named and not is_json(corpus.file[0]) else 1
+    return int(named and not is_json(file))
 
 
 def is_json(file: str | Path) -> bool:
@@ -87,15 +114,19 @@ def is_json(file: str | Path) -> bool:
 # ---------------------------------------------------------------- kinds of files
 
 
-def _parallel_pairs(source: str, target: str) -> Pairs:
+def _parallel_pairs(source: str, target: str, before: int, at: Sequence[int]) -> Pairs:
     for file in (source, target):
         if Path(without_compression(file)).suffix.lower() in (".tsv", ".jsonl", ".csv"):
             raise BadInput(
                 f"{file}: this looks like a file with both sides, but it is given as one side. "
                 f"Name it as such: data.train.file={file}"
             )
-    with contextlib.closing(read_lines(source)) as sources, contextlib.closing(read_lines(target)) as targets:
-        lines = 0
+    places = at or (None, None)
+    with (
+        contextlib.closing(read_lines(source, before, places[0])) as sources,
+        contextlib.closing(read_lines(target, before, places[1])) as targets,
+    ):
+        lines = before
         while True:
             left, right = next(sources, None), next(targets, None)
             if left is None or right is None:
@@ -117,7 +148,7 @@ def _parallel_pairs(source: str, target: str) -> Pairs:
         )
 
 
-def _tab_pairs(file: str, columns: tuple[int | str, int | str]) -> Pairs:
+def _tab_pairs(file: str, columns: tuple[int | str, int | str], before: int, at: Sequence[int]) -> Pairs:
     """Tab-separated, no quoting. Columns by name mean that the first line is a header."""
     lines = read_lines(file)
     wanted = [int(column) if str(column).isdecimal() else column for column in columns]
@@ -133,6 +164,9 @@ def _tab_pairs(file: str, columns: tuple[int | str, int | str]) -> Pairs:
     if min(left, right) < 0:
         raise BadInput(f"{file}: columns count from 0, {min(left, right)} is none")
     needed = max(left, right) + 1
+    if before:
+        first += before
+        lines = read_lines(file, first - 1, at[0] if at else None)
     for number, line in enumerate(lines, first):
         cells = line.split("\t")
         if len(cells) >= needed:
@@ -146,9 +180,9 @@ def _tab_pairs(file: str, columns: tuple[int | str, int | str]) -> Pairs:
             )
 
 
-def _json_pairs(file: str, columns: tuple[int | str, int | str]) -> Pairs:
+def _json_pairs(file: str, columns: tuple[int | str, int | str], before: int, at: Sequence[int]) -> Pairs:
     """One JSON object (or array) a line."""
-    for number, line in enumerate(read_lines(file), 1):
+    for number, line in enumerate(read_lines(file, before, at[0] if at else None), before + 1):
         where = f"{file}, line {number}"
         if not line.strip():
             yield "", ""
@@ -203,7 +237,7 @@ def _json_kind(value: Any) -> str:
     return names.get(type(value), "an object")
 
 
-def _grammar_pairs(corpus: Corpus, split: str) -> Pairs:
+def grammar_pairs(corpus: Corpus, split: str) -> Pairs:
     from jumok.data import grammar
 
     source, target = grammar_languages(str(corpus.grammar))

@@ -1,14 +1,16 @@
 """The token store: a corpus encoded once, kept in a cache folder, and read through memory maps.
 
-    cache/KEY/source.bin      all source ids end to end, uint16 or uint32 (no special tokens)
-             /source.offsets  where each sentence begins, int64, one more than there are sentences
-             /source.lengths  int32                             … and the same three for the target
-             /lines.bin       the pair's number in the corpus, counted from 0, int64
+    cache/KEY/shard-00000/source.bin      the shard's source ids end to end, uint16 or uint32 (no special tokens)
+                         /source.lengths  int32                             … and the same two for the target
+                         /lines.bin       the pair's number in the corpus, counted from 0, int64
+             /source.offsets  over all shards: where each sentence begins, int64, one more than there are sentences
+             /source.lengths  int32                             … and the same two for the target
+             /lines.bin       int64
              /meta.json       counts, what was left out, and the size of every file; written last
 
-KEY is a hash of the files' content, both tokenizers and the limit: whatever changes makes another store. A store is
-built under a temporary name and renamed, so a folder under its final name is always whole; processes that build the
-same one at the same time do the work twice and keep one. Nothing here grows with the corpus but files.
+KEY is a hash of the files' content, both tokenizers and the limit: whatever changes makes another store. How stores are
+built, and shared between processes that want the same one, is in `sharding.py`. Nothing here grows with the corpus but
+files; what a batch costs depends neither on the corpus nor on the number of shards.
 """
 
 from __future__ import annotations
@@ -18,28 +20,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import torch
 
 from jumok.data.batch import END, START, PairBatch, Sequences
-from jumok.data.store_build import FORMAT, build, default_cache, disk_trouble, reserve, sizes_of, store_key
+from jumok.data.folders import default_cache
+from jumok.data.hashes import Hashes
+from jumok.data.joined import Joined
+from jumok.data.sharding import build
+from jumok.data.store_build import FORMATS, SIDES, PairEncoder, store_key
 from jumok.data.stored import IntArray, Stored
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer
 
 __all__ = ["TokenStore", "default_cache"]
 
-SIDES = ("source", "target")
-
 
 class TokenStore(Stored):
     """Sentence pairs as token ids, by number. Lengths are without special tokens."""
 
-    format = FORMAT
+    formats = FORMATS
 
     def __init__(self, folder: Path, meta: dict[str, Any]) -> None:
         super().__init__(folder, meta)
-        self._source = self.map("source.bin", np.dtype(meta["ids"]["source"]))
-        self._target = self.map("target.bin", np.dtype(meta["ids"]["target"]))
+        self._source, self._target = (Joined(self.maps(f"{side}.bin", np.dtype(meta["ids"][side]))) for side in SIDES)
         self._source_offsets, self._target_offsets = (self.map(f"{side}.offsets", np.int64) for side in SIDES)
         self.source_lengths, self.target_lengths = (self.map(f"{side}.lengths", np.int32) for side in SIDES)
         self._lines = self.map("lines.bin", np.int64)
@@ -54,15 +57,16 @@ class TokenStore(Stored):
         cache: Path,
         max_length: int,
         progress: Callable[[str], None] | None = None,
+        processes: int | None = None,
     ) -> TokenStore:
-        """The corpus's store from the cache, built first when it is not there. `progress` is told in sentences."""
+        """The corpus's store from the cache, built first when it is not there. `progress` is told in sentences.
+
+        It is built by as many processes as this one may use threads, unless `processes` says how many.
+        """
         say = progress or (lambda message: None)
-        folder = cache / store_key(corpus, split, source, target, max_length)
-
-        def make() -> None:
-            build(folder, corpus, split, source, target, max_length, say, cls.is_whole)
-
-        return cls.open_or_make(folder, make, say)
+        encoder = PairEncoder(corpus, split, source, target, max_length)
+        folder = cache / store_key(corpus, split, source, target, max_length, Hashes(cache))
+        return cls.open_or_make(folder, lambda: build(folder, encoder, say, processes or torch.get_num_threads()), say)
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -96,30 +100,14 @@ class TokenStore(Stored):
         target = _padded(self._target, self._target_offsets[rows], self.target_lengths[rows], (START,))
         return PairBatch(source, target, tuple(rows.tolist()), corpus)
 
-    def kept(self, name: str, dtype: npt.DTypeLike, count: int, write: Callable[[IntArray], None]) -> IntArray:
-        """An array derived from the store, computed once by `write` into a file beside it and mapped from there."""
-        path = self.folder / name
-        if sizes_of(self.folder, [name]).get(name) != count * np.dtype(dtype).itemsize:
-            with disk_trouble(self.folder) as temporary:
-                reserve(temporary, count * np.dtype(dtype).itemsize)
-                array = np.memmap(temporary, dtype=dtype, mode="r+", shape=(count,))
-                write(array)
-                array.flush()
-                del array
-                temporary.replace(path)
-        return self.map(name, dtype)
 
-
-def _padded(ids: IntArray, starts: IntArray, lengths: IntArray, before: tuple[int, ...]) -> Sequences:
-    """Gather rows from the flat file with a few array operations: this is on the way of every training batch."""
-    lengths = lengths.astype(np.int64)
-    full = lengths + len(before) + 1
+def _padded(ids: Joined, starts: IntArray, lengths: IntArray, before: tuple[int, ...]) -> Sequences:
+    """Rows with what comes before and after each: this is on the way of every training batch."""
+    full = lengths.astype(np.int64) + len(before) + 1
     ends = np.cumsum(full)
-    flat = np.empty(int(ends[-1]) if len(full) else 0, dtype=np.int64)
     begins = ends - full
-    places = np.arange(int(lengths.sum()))
-    within = places - np.repeat(np.cumsum(lengths) - lengths, lengths)  # position inside its sentence
-    flat[np.repeat(begins + len(before), lengths) + within] = ids[np.repeat(starts, lengths) + within]
+    flat = np.empty(int(full.sum()), dtype=np.int64)
+    ids.copy(starts, lengths, flat, begins + len(before))
     for place, token in enumerate(before):
         flat[begins + place] = token
     flat[ends - 1] = END

@@ -1,210 +1,164 @@
-"""Building a token store: stream, encode, write under a temporary name, rename. See `store.py` for the layout."""
+"""Building a token store: what one shard of sentence pairs becomes. See `store.py` for the layout, `sharding.py` for
+the way from shards to a store."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
-import shutil
-import sys
-import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from jumok.data.readers import content_hash, first_line, read_pairs
-from jumok.errors import BadInput, Failure
+from jumok.data.readers import content_hash, file_pairs, files_of, first_line, grammar_pairs, header_lines, read_pairs
+from jumok.data.sharding import Encoder, Items
+from jumok.data.survey import Shard, survey
+from jumok.errors import BadInput
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Tokenizer
 
-FORMAT = 1
+FORMATS = (1, 2)  # 1: all tokens in one file; it is still read
+KEY_FORMAT = 1  # a part of the key, which runs remember: it did not change with the layout on the disk
 CHUNK_PAIRS = 8192
 CHUNK_CHARACTERS = 4 << 20  # lines of a megabyte come in small chunks
 SHOWN_LINES = 5
-TEMPORARY = ".building-"
-ABANDONED_SECONDS = 3600.0
-SAY_SECONDS = 10.0
-FILES = (
-    "source.bin",
-    "source.offsets",
-    "source.lengths",
-    "target.bin",
-    "target.offsets",
-    "target.lengths",
-    "lines.bin",
-)
+SIDES = ("source", "target")
+REASONS = ("blank", "long")
 
 
-def default_cache() -> Path:
-    """Where encoded corpora are kept: $JUMOK_CACHE, else the platform's folder for such things."""
-    chosen = os.environ.get("JUMOK_CACHE")
-    if chosen:
-        return Path(chosen)
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "jumok"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "jumok"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
-
-
-def store_key(corpus: Corpus, split: str, source: Tokenizer, target: Tokenizer, max_length: int) -> str:
-    parts = [FORMAT, content_hash(corpus, split), source.fingerprint, target.fingerprint, max_length]
-    if corpus.tag is not None:
-        parts.append(corpus.tag)
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-
-
-def sizes_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
-    """Sizes of those files that are there."""
-    return {name: (folder / name).stat().st_size for name in names if (folder / name).is_file()}
-
-
-@contextlib.contextmanager
-def disk_trouble(parent: Path) -> Iterator[Path]:
-    """A fresh path in `parent` to write to, gone afterwards unless renamed; trouble with the disk said in words."""
-    temporary = parent / f"{TEMPORARY}{uuid.uuid4().hex}"
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-    except OSError as error:
-        reason = error.strerror or str(error)
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        todo = "Free some space there" if full else "Make it writable"
-        raise Failure(
-            f"{parent}: cannot write the encoded corpus: {reason}. {todo}, or name another folder in the environment "
-            f"variable JUMOK_CACHE."
-        ) from error
-    finally:
-        if temporary.is_dir():
-            shutil.rmtree(temporary, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def reserve(path: Path, size: int) -> None:
-    """Write zeros before mapping: a disk that fills up under a memory map would kill the process without a word."""
-    with open(path, "wb") as file:
-        for start in range(0, size, 1 << 20):
-            file.write(bytes(min(1 << 20, size - start)))
-
-
-def build(
-    folder: Path,
+def store_key(
     corpus: Corpus,
     split: str,
     source: Tokenizer,
     target: Tokenizer,
     max_length: int,
-    say: Callable[[str], None],
-    is_whole: Callable[[Path], bool],
-) -> None:
-    """Make the store's folder. When someone else finished the same one meanwhile, theirs is kept."""
-
-    def write(files: Mapping[str, BinaryIO]) -> dict[str, Any]:
-        before = [] if corpus.tag is None else [source.tags[corpus.tag]]
-        return _Writer(files, source, target, max_length, before).run(corpus, split, say)
-
-    make_whole(folder, FILES, write, is_whole)
+    hash_of: Callable[[str], tuple[str, str]] | None = None,
+) -> str:
+    content = content_hash(corpus, split, hash_of)
+    parts = [KEY_FORMAT, content, source.fingerprint, target.fingerprint, max_length]
+    if corpus.tag is not None:
+        parts.append(corpus.tag)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def make_whole(
-    folder: Path,
-    names: Iterable[str],
-    write: Callable[[Mapping[str, BinaryIO]], dict[str, Any]],
-    is_whole: Callable[[Path], bool],
-) -> None:
-    """A folder of files that is either whole or not there: `write` fills them and returns what meta.json will say."""
-    _clear_abandoned(folder.parent)
-    with disk_trouble(folder.parent) as temporary:
-        temporary.mkdir()
-        with contextlib.ExitStack() as stack:
-            files = {name: stack.enter_context(open(temporary / name, "wb")) for name in names}
-            meta = write(files)
-        meta["sizes"] = sizes_of(temporary, names)
-        (temporary / "meta.json").write_text(json.dumps(meta, indent=1), encoding="utf-8", newline="\n")
-        _put_in_place(temporary, folder, is_whole)
+def id_type(tokenizer: Tokenizer) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if tokenizer.size <= 1 << 16 else np.uint32)
 
 
-def _put_in_place(temporary: Path, folder: Path, is_whole: Callable[[Path], bool]) -> None:
-    while True:
-        try:
-            temporary.rename(folder)
-            return
-        except OSError:
-            if not folder.exists():
-                raise
-        if is_whole(folder):
-            return
-        damaged = folder.parent / f"{TEMPORARY}{uuid.uuid4().hex}"
-        with contextlib.suppress(FileNotFoundError):  # another process moved it away first
-            folder.rename(damaged)
-        shutil.rmtree(damaged, ignore_errors=True)
+def grammar_shards(total: int, size: int) -> list[Shard]:
+    return [Shard(n, start, min(size, total - start), 0, start) for n, start in enumerate(range(0, total, size))]
 
 
-def _clear_abandoned(cache: Path) -> None:
-    """Remove what builders that were killed left behind: nothing written there for an hour."""
-    oldest = time.time() - ABANDONED_SECONDS
-    for folder in cache.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(OSError):  # someone else clears it too, or is just finishing
-            if max(path.stat().st_mtime for path in (folder, *folder.glob("*"))) < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+class PairEncoder(Encoder):
+    """Sentence pairs as token ids. What is blank or too long is left out and counted."""
+
+    names = ("source.bin", "source.lengths", "target.bin", "target.lengths", "lines.bin")
+    index = ("source.offsets", "source.lengths", "target.offsets", "target.lengths", "lines.bin")
+    format = FORMATS[-1]
+    unit = "pairs"
+
+    def __init__(self, corpus: Corpus, split: str, source: Tokenizer, target: Tokenizer, max_length: int) -> None:
+        super().__init__(files_of(corpus))
+        self.corpus, self.split, self.max_length = corpus, split, max_length
+        self.tokenizers = {"source": source, "target": target}
+        self.before = [] if corpus.tag is None else [source.tags[corpus.tag]]  # opens every source
+
+    def survey(self, size: int) -> list[Shard]:
+        if self.corpus.grammar is not None:
+            return grammar_shards(self.corpus.pairs, size)
+        headers = [header_lines(self.corpus, files[0]) if self.corpus.file else 0 for files in self.files]
+        return survey(self.files, headers, size, self._refuse_file)
+
+    def items(self, number: int, before: int, at: Sequence[int]) -> Iterator[tuple[str, str]]:
+        if self.corpus.grammar is not None:
+            return islice(grammar_pairs(self.corpus, self.split), before, None)
+        return file_pairs(self.corpus, number, before, at)
+
+    def write(self, files: Mapping[str, BinaryIO], items: Items, first: int) -> dict[str, Any]:
+        return _Writer(files, self).run(items, first)
+
+    def join(self, shards: Sequence[tuple[Path, dict[str, Any]]], files: Mapping[str, BinaryIO]) -> dict[str, Any]:
+        metas = [meta for _, meta in shards]
+        with_text = {number for meta in metas for number in meta["with_text"]}
+        for number in range(len(self.files)):
+            if number not in with_text:
+                self._refuse_file(number)
+        if not any(meta["pairs"] for meta in metas):
+            self._refuse(metas)
+        for side in SIDES:
+            files[f"{side}.offsets"].write(np.zeros(1, np.int64).tobytes())
+        written = dict.fromkeys(SIDES, 0)
+        for folder, _ in shards:
+            files["lines.bin"].write((folder / "lines.bin").read_bytes())
+            for side in SIDES:
+                lengths = np.fromfile(folder / f"{side}.lengths", np.int32)
+                ends = written[side] + np.cumsum(lengths, dtype=np.int64)
+                written[side] = int(ends[-1]) if len(ends) else written[side]
+                files[f"{side}.offsets"].write(ends.tobytes())
+                files[f"{side}.lengths"].write(lengths.tobytes())
+        meta: dict[str, Any] = {"format": self.format, "max_length": self.max_length}
+        meta |= {name: sum(meta[name] for meta in metas) for name in ("pairs", "seen")}
+        meta |= {f"skipped_{why}": sum(meta[f"skipped_{why}"] for meta in metas) for why in REASONS}
+        for why in REASONS:
+            meta[f"first_{why}"] = [line for part in metas for line in part[f"first_{why}"]][:SHOWN_LINES]
+        meta |= {f"{side}_tokens": count for side, count in written.items()}
+        ids = {side: id_type(tokenizer).str for side, tokenizer in self.tokenizers.items()}
+        return meta | {"first_line": first_line(self.corpus), "ids": ids}
+
+    def _refuse_file(self, number: int) -> None:
+        """Read one of the files by itself, for what the reader has to say against it."""
+        corpus, sides = self.corpus, self.files[number]
+        names = ("source", "target") if len(sides) == 2 else ("file",)
+        one = corpus.model_copy(update={name: [side] for name, side in zip(names, sides, strict=True)})
+        deque(read_pairs(one), maxlen=0)
+
+    def _refuse(self, metas: Sequence[Mapping[str, Any]]) -> None:
+        corpus = self.corpus
+        place = f"grammar {corpus.grammar}" if corpus.grammar else ", ".join(file for one in self.files for file in one)
+        seen, blank, long = (sum(meta[name] for meta in metas) for name in ("seen", "skipped_blank", "skipped_long"))
+        reasons = []
+        if blank:
+            reasons.append(f"{blank:,} with an empty side")
+        if long:
+            reasons.append(
+                f"{long:,} longer than data.max_length={self.max_length} tokens "
+                f"(the longest has {max(meta['longest'] for meta in metas):,}; raise data.max_length to keep them)"
+            )
+        raise BadInput(f"{place}: all {seen:,} pairs had to be left out: {'; '.join(reasons)}")
 
 
 class _Writer:
-    """Appends encoded chunks to the files and counts what is left out. `before` opens every source: its tag."""
+    """Appends encoded chunks to the files of a shard."""
 
-    def __init__(
-        self,
-        files: Mapping[str, BinaryIO],
-        source: Tokenizer,
-        target: Tokenizer,
-        max_length: int,
-        before: Sequence[int] = (),
-    ) -> None:
-        self.before = before
-        self.files, self.tokenizers, self.max_length = files, {"source": source, "target": target}, max_length
-        self.ids = {
-            side: np.dtype(np.uint16 if t.size <= 1 << 16 else np.uint32) for side, t in self.tokenizers.items()
-        }
-        self.written = {"source": 0, "target": 0}
-        self.kept = self.seen = 0
-        self.skipped: dict[str, int] = {"blank": 0, "long": 0}
-        self.first: dict[str, list[int]] = {"blank": [], "long": []}
-        self.longest = 0
+    def __init__(self, files: Mapping[str, BinaryIO], encoder: PairEncoder) -> None:
+        self.files, self.encoder = files, encoder
+        self.kept = self.seen = self.longest = 0
+        self.skipped = dict.fromkeys(REASONS, 0)
+        self.first: dict[str, list[int]] = {reason: [] for reason in REASONS}
+        self.with_text: set[int] = set()  # files that have a pair with text on both sides
 
-    def run(self, corpus: Corpus, split: str, say: Callable[[str], None]) -> dict[str, Any]:
-        for side in self.written:
-            self.files[f"{side}.offsets"].write(np.zeros(1, np.int64).tobytes())
-        spoken = time.monotonic()
-        for lines, sources, targets in self._chunks(read_pairs(corpus, split)):
+    def run(self, items: Items, first: int) -> dict[str, Any]:
+        for lines, sources, targets in self._chunks(items, first):
             self._write(lines, sources, targets)
-            if time.monotonic() - spoken > SAY_SECONDS:
-                say(f"encoding: {self.seen:,} pairs")
-                spoken = time.monotonic()
-        if not self.kept:
-            self._refuse(corpus, split)
-        meta: dict[str, Any] = {"format": FORMAT, "pairs": self.kept, "seen": self.seen, "max_length": self.max_length}
+        meta: dict[str, Any] = {"pairs": self.kept, "seen": self.seen, "longest": self.longest}
         meta |= {f"skipped_{reason}": count for reason, count in self.skipped.items()}
         meta |= {f"first_{reason}": lines for reason, lines in self.first.items()}
-        meta |= {f"{side}_tokens": count for side, count in self.written.items()}
-        return meta | {"first_line": first_line(corpus), "ids": {side: dtype.str for side, dtype in self.ids.items()}}
+        return meta | {"with_text": sorted(self.with_text)}
 
-    def _chunks(self, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[list[int], list[str], list[str]]]:
+    def _chunks(self, items: Items, first: int) -> Iterator[tuple[list[int], list[str], list[str]]]:
         lines: list[int] = []
         sources: list[str] = []
         targets: list[str] = []
         characters = 0
-        for line, (source, target) in enumerate(pairs):
-            self.seen = line + 1
+        for line, (file, (source, target)) in enumerate(items, first):
+            self.seen += 1
             if not source.strip() or not target.strip():
                 self._skip("blank", line)
                 continue
+            self.with_text.add(file)
             lines.append(line)
             sources.append(source)
             targets.append(target)
@@ -221,19 +175,18 @@ class _Writer:
             self.first[reason].append(line)
 
     def _write(self, lines: list[int], sources: list[str], targets: list[str]) -> None:
-        rows = zip(
-            lines, *(self.tokenizers[s].encode(t) for s, t in (("source", sources), ("target", targets))), strict=True
-        )
+        tokenizers, before, limit = self.encoder.tokenizers, self.encoder.before, self.encoder.max_length
+        encoded = (tokenizers[side].encode(texts) for side, texts in (("source", sources), ("target", targets)))
         kept: list[tuple[int, list[int], list[int]]] = []
-        for line, source, target in rows:
-            longest = max(len(self.before) + len(source), len(target))
+        for line, source, target in zip(lines, *encoded, strict=True):
+            longest = max(len(before) + len(source), len(target))
             self.longest = max(self.longest, longest)
             if not source or not target:
                 self._skip("blank", line)
-            elif longest > self.max_length:
+            elif longest > limit:
                 self._skip("long", line)
             else:
-                kept.append((line, [*self.before, *source], target))
+                kept.append((line, [*before, *source], target))
         if not kept:
             return
         self.files["lines.bin"].write(np.array([line for line, _, _ in kept], np.int64).tobytes())
@@ -242,25 +195,6 @@ class _Writer:
         self.kept += len(kept)
 
     def _write_side(self, side: str, rows: list[list[int]]) -> None:
-        lengths = np.array([len(row) for row in rows], np.int64)
-        offsets = self.written[side] + np.cumsum(lengths)
-        self.written[side] = int(offsets[-1])
-        self.files[f"{side}.bin"].write(np.concatenate([np.array(row, self.ids[side]) for row in rows]).tobytes())
-        self.files[f"{side}.offsets"].write(offsets.tobytes())
-        self.files[f"{side}.lengths"].write(lengths.astype(np.int32).tobytes())
-
-    def _refuse(self, corpus: Corpus, split: str) -> None:
-        place = (
-            f"grammar {corpus.grammar}" if corpus.grammar else ", ".join([*corpus.source, *corpus.target, *corpus.file])
-        )
-        if not self.seen:
-            raise BadInput(f"{place}: there are no sentence pairs in it")
-        reasons = []
-        if self.skipped["blank"]:
-            reasons.append(f"{self.skipped['blank']:,} with an empty side")
-        if self.skipped["long"]:
-            reasons.append(
-                f"{self.skipped['long']:,} longer than data.max_length={self.max_length} tokens "
-                f"(the longest has {self.longest:,}; raise data.max_length to keep them)"
-            )
-        raise BadInput(f"{place}: all {self.seen:,} pairs had to be left out: {'; '.join(reasons)}")
+        ids = np.array(list(chain.from_iterable(rows)), id_type(self.encoder.tokenizers[side]))
+        self.files[f"{side}.bin"].write(ids.tobytes())
+        self.files[f"{side}.lengths"].write(np.array([len(row) for row in rows], np.int32).tobytes())

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from jumok.data.store_build import default_cache
+from jumok.data.folders import default_cache
 from jumok.files import flush_file, sha256
 
 FOLDER = Path(__file__).parent  # of transformer.c and what it includes
