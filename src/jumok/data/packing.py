@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from jumok.data.batch import PAD, START, PairBatch, Sequences
 
 Integers = npt.NDArray[np.int64]
+NOTHING = -1  # is wanted: of padding, and of a side that is only read
 # the rows of the table
 IDS, POSITION, BEGIN, STOP, OTHER_BEGIN, OTHER_STOP, WANTED = range(7)
+ROWS, SHORT = 64, 512  # a repeating batch has a multiple of so many sentences, and a bound on their length from here on
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class PackedSide:
 
     @property
     def wanted(self) -> Tensor:
-        """(N,) int64: the token that should come next, where this side is learned; else, and for padding, `PAD`"""
+        """(N,) int64: the token that should come next, or `NOTHING`"""
         return self.table[WANTED].long()
 
     def __len__(self) -> int:
@@ -80,6 +83,15 @@ class PackedSide:
     def to(self, device: torch.device | str) -> PackedSide:
         table, starts, lengths = (t.to(device, non_blocking=True) for t in (self.table, self.starts, self.lengths))
         return PackedSide(table, starts, lengths, self.tokens, self.longest)
+
+    def repeating(self) -> PackedSide:
+        """The same row, told so that nothing but the contents of its tensors changes from batch to batch: the padding
+        is one more sentence, rows that do not exist are empty ones at the end, and `longest` is a bound."""
+        size, missing = self.table.size(1), -(len(self) + 1) % ROWS
+        starts = F.pad(torch.cat([self.starts, self.starts.new_tensor([self.tokens])]), (0, missing), value=size)
+        lengths = F.pad(torch.cat([self.lengths, self.lengths.new_tensor([size - self.tokens])]), (0, missing))
+        longest = max(self.longest, size - self.tokens, SHORT)
+        return PackedSide(self.table, starts, lengths, size, 1 << (longest - 1).bit_length())
 
     def twice(self, other_size: int) -> PackedSide:
         """The row, and the row again behind it; `other_size` is the other side's N."""
@@ -105,6 +117,7 @@ class PackedPairs:
     target: PackedSide
     indices: tuple[int, ...] = ()
     corpus: int = 0
+    filled: bool = False  # both rows are of the size that was asked for
 
     @classmethod
     def of(cls, batch: PairBatch, budget: tuple[int, int] | None = None) -> PackedPairs:
@@ -115,12 +128,11 @@ class PackedPairs:
         real_BT = target.mask
         read, wanted = target.ids[:, :-1][real_BT[:, 1:]].numpy(), target.ids[:, 1:][real_BT[:, 1:]].numpy()
         source_lengths, target_lengths = source.lengths.numpy(), target.lengths.numpy() - 1
-        return cls(
+        sides = (
             _lay(source.ids[source.mask].numpy(), source_lengths, target_lengths, None, source_size),
             _lay(read, target_lengths, source_lengths, wanted, target_size),
-            batch.indices,
-            batch.corpus,
         )
+        return cls(*sides, batch.indices, batch.corpus, tuple(side.table.size(1) for side in sides) == budget)
 
     @property
     def tokens(self) -> int:
@@ -131,7 +143,11 @@ class PackedPairs:
         return len(self.source)
 
     def to(self, device: torch.device | str) -> PackedPairs:
-        return PackedPairs(self.source.to(device), self.target.to(device), self.indices, self.corpus)
+        return PackedPairs(self.source.to(device), self.target.to(device), self.indices, self.corpus, self.filled)
+
+    def repeating(self) -> PackedPairs | None:
+        """The same pairs for a recording or a compiled program, where the shapes are those of other batches too."""
+        return PackedPairs(self.source.repeating(), self.target.repeating()) if self.filled else None
 
     def twice(self) -> PackedPairs:
         """All pairs, and all pairs again."""
@@ -164,13 +180,13 @@ def _lay(
     ends, other_ends = np.cumsum(lengths), np.cumsum(other_lengths)
     starts, row_N = ends - lengths, np.repeat(np.arange(len(lengths)), lengths)
     table = np.empty((7, max(tokens, size or 0)), np.int32)
-    table[:, tokens:] = np.array([PAD, 0, tokens, tokens, other_tokens, other_tokens, PAD])[:, None]
+    table[:, tokens:] = np.array([PAD, 0, tokens, tokens, other_tokens, other_tokens, NOTHING])[:, None]
     real = table[:, :tokens]
     real[IDS] = ids
     real[POSITION] = np.arange(tokens) - starts[row_N]
     real[BEGIN], real[STOP] = starts[row_N], ends[row_N]
     real[OTHER_BEGIN], real[OTHER_STOP] = (other_ends - other_lengths)[row_N], other_ends[row_N]
-    real[WANTED] = PAD if wanted is None else wanted
+    real[WANTED] = NOTHING if wanted is None else wanted
     longest = int(lengths.max()) if len(lengths) else 0
     return PackedSide(
         torch.from_numpy(table), torch.from_numpy(starts), torch.from_numpy(lengths.copy()), tokens, longest

@@ -7,25 +7,21 @@ that was never packed.
 
 from __future__ import annotations
 
-import inspect
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.nn.attention.varlen import varlen_attn
 
-from jumok.data.packing import PackedSide
-from jumok.layers.spans import Spans, end_to_end, mask_of, side_by_side
-
-kernels: Any = None
-if find_spec("triton") is not None:
-    from jumok.layers import spans_triton as kernels
+from jumok.layers.spans import Spans, end_to_end, mask_of, side_by_side, spread
 
 LONG = 512  # tokens in a sentence: beyond, the 128 × 128 tiles of flash attention are no waste
-FLASH_OPTIONS = inspect.signature(varlen_attn).parameters  # they differ between versions of PyTorch
+WIDEST = 128  # numbers of a head that the kernel can take
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own way to run kernels without a GPU
+triton = find_spec("triton")
+HAS_TRITON = triton is not None and triton.origin is not None  # and not just a folder of that name
 
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]  # query, key and value (B, H, L, D), mask (B, S)
 
@@ -47,11 +43,15 @@ def packed_attention(
     # under autocast rotary positions leave queries and keys in float32
     query_NHD, key_MGD = query_NHD.to(value_MGD.dtype), key_MGD.to(value_MGD.dtype)
     if suits_flash(query_NHD, spans, dropout):
-        return _flash(query_NHD, key_MGD, value_MGD, spans, scale)
-    if kernels is not None and kernels.runs(query_NHD):
+        from jumok.layers.flash import flash_attention
+
+        return flash_attention(query_NHD, key_MGD, value_MGD, spans, scale)
+    if suits_kernel(query_NHD):
+        from jumok.layers.spans_triton import span_attention
+
         if dropout and seed is None:
             seed = torch.randint(2**31 - 1, (1,), device=query_NHD.device)
-        return kernels.span_attention(query_NHD, key_MGD, value_MGD, spans, scale, dropout, seed)
+        return span_attention(query_NHD, key_MGD, value_MGD, spans, scale, dropout, seed)
 
     def attend(query_BHTD: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_BS: Tensor | None) -> Tensor:
         where = None if mask_BS is None else mask_BS[:, None, None]
@@ -67,19 +67,10 @@ def padded(query_NHD: Tensor, key_MGD: Tensor, value_MGD: Tensor, spans: Spans, 
     causal: padding stands behind all that a real token sees."""
     query_BHTD = side_by_side(query_NHD, spans.queries)
     key_BHSD, value_BHSD = (
-        side_by_side(_spread(x_MGD, query_NHD.size(1)), spans.keys) for x_MGD in (key_MGD, value_MGD)
+        side_by_side(spread(x_MGD, query_NHD.size(1)), spans.keys) for x_MGD in (key_MGD, value_MGD)
     )
     mask_BS = None if spans.causal else mask_of(spans.keys)
     return end_to_end(attend(query_BHTD, key_BHSD, value_BHSD, mask_BS), spans.queries)
-
-
-def _spread(x_MGD: Tensor, heads: int) -> Tensor:
-    """(M, H, D): each group's keys for all of its query heads."""
-    groups = x_MGD.size(1)
-    return x_MGD if groups == heads else x_MGD.repeat_interleave(heads // groups, dim=1)
-
-
-# ------------------------------------------------------------ long sentences
 
 
 def suits_flash(query: Tensor, spans: Spans, dropout: float) -> bool:
@@ -90,30 +81,6 @@ def suits_flash(query: Tensor, spans: Spans, dropout: float) -> bool:
     return max(spans.queries.longest, spans.keys.longest) > LONG
 
 
-def _flash(query_NHD: Tensor, key_MGD: Tensor, value_MGD: Tensor, spans: Spans, scale: float) -> Tensor:
-    heads, width = query_NHD.shape[1:]
-    options: dict[str, Any] = {}
-    if spans.causal:
-        options |= {"window_size": (-1, 0)} if "window_size" in FLASH_OPTIONS else {"is_causal": True}
-    if "scale" in FLASH_OPTIONS:
-        options["scale"] = scale
-    else:  # it divides by √D by itself
-        query_NHD = query_NHD * (scale * width**0.5)
-    if "enable_gqa" in FLASH_OPTIONS:
-        options["enable_gqa"] = key_MGD.size(1) != heads
-    else:
-        key_MGD, value_MGD = _spread(key_MGD, heads), _spread(value_MGD, heads)
-    (queries, most_queries), (keys, most_keys) = _cumulative(spans.queries), _cumulative(spans.keys)
-    seen = varlen_attn(query_NHD, key_MGD, value_MGD, queries, keys, most_queries, most_keys, **options)
-    assert isinstance(seen, Tensor)
-    return seen
-
-
-def _cumulative(side: PackedSide) -> tuple[Tensor, int]:
-    """Where sequences begin and the last one ends, and the longest. What lies between sentences counts as one too:
-    the kernel leaves uninitialised what belongs to no sequence, in the gradients as well."""
-    size = side.table.size(1)
-    bounds = side.starts
-    if side.tokens < size:
-        bounds = torch.stack([side.starts, side.starts + side.lengths], dim=1).flatten()
-    return F.pad(bounds, (0, 1), value=size).int(), max(side.longest, size - side.tokens)
+def suits_kernel(query: Tensor) -> bool:
+    known = query.dtype in (torch.bfloat16, torch.float16, torch.float32)
+    return HAS_TRITON and (query.is_cuda or INTERPRETED) and known and query.size(-1) <= WIDEST

@@ -66,3 +66,9 @@ def end_to_end(x_BHTD: Tensor, side: PackedSide) -> Tensor:
 def mask_of(side: PackedSide) -> Tensor:
     """(B, S) True where there is a token of the sentence"""
     return torch.arange(side.longest, device=side.lengths.device) < side.lengths[:, None]
+
+
+def spread(x_MGD: Tensor, heads: int) -> Tensor:
+    """(M, H, D): each group's keys for all of its query heads."""
+    groups = x_MGD.size(1)
+    return x_MGD if groups == heads else x_MGD.repeat_interleave(heads // groups, dim=1)

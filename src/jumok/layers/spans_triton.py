@@ -14,7 +14,6 @@ keys over the queries from `first` to `last`. Exponentials are powers of two, as
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 import torch
@@ -24,14 +23,13 @@ from torch import Tensor
 
 from jumok.layers.spans import Spans
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own way to run kernels without a GPU
 LOG2E = tl.constexpr(1.4426950408889634)
 ROUNDS = tl.constexpr(7)  # of Philox: as few as pass the tests of randomness (Salmon et al. 2011)
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """How much a program takes at a time. `own` are its own rows, `others` those it goes over."""
+    """How much a program takes at a time: `own` rows are its own, over `others` it goes in a loop."""
 
     own: int
     others: int
@@ -39,19 +37,15 @@ class Tiles:
     stages: int = 2
 
 
-def tiles_of(width: int, bytes_of_a_number: int) -> tuple[Tiles, Tiles, Tiles]:
-    """For the forward pass, for dq, and for dk and dv; by what fits into registers and shared memory."""
-    if width * bytes_of_a_number <= 128:
+def tiles_of(query: Tensor) -> tuple[Tiles, Tiles, Tiles]:
+    """For the forward pass, for dq, and for dk and dv: the largest that stay in the registers of an H200."""
+    narrow = query.size(-1) <= 64
+    if query.element_size() == 4:
+        small = Tiles(32, 16) if narrow else Tiles(32, 16, warps=8)
+        return small, small, small
+    if narrow:
         return Tiles(64, 64), Tiles(64, 32), Tiles(64, 32)
-    if width * bytes_of_a_number <= 256:
-        return Tiles(64, 32), Tiles(32, 32), Tiles(32, 32)
-    return Tiles(32, 32), Tiles(16, 32), Tiles(16, 32)
-
-
-def runs(query: Tensor) -> bool:
-    """Whether these kernels can take it: on the GPU, where the heads are not too wide."""
-    known = query.dtype in (torch.bfloat16, torch.float16, torch.float32)
-    return (query.is_cuda or INTERPRETED) and known and query.size(-1) <= 256
+    return Tiles(64, 32), Tiles(64, 32), Tiles(32, 32)
 
 
 def span_attention(
@@ -65,9 +59,6 @@ def span_attention(
 ) -> Tensor:
     assert seed is not None or not dropout
     intervals = spans.low, spans.high, spans.first, spans.last
-    query_NHD, key_MGD, value_MGD = (
-        x if x.stride(-1) == 1 else x.contiguous() for x in (query_NHD, key_MGD, value_MGD)
-    )
     return _forward_op(query_NHD, key_MGD, value_MGD, *intervals, seed, scale, dropout)[0]
 
 
@@ -88,8 +79,7 @@ def _forward_op(
     dropout: float,
 ) -> tuple[Tensor, Tensor]:
     """The output, and for the gradient L / log 2 of each head and query."""
-    tiles = tiles_of(query.size(2), query.element_size())[0]
-    return forward(query, key, value, low, high, seed, scale, dropout, tiles)
+    return forward(query, key, value, low, high, seed, scale, dropout, tiles_of(query)[0])
 
 
 @torch.library.custom_op("jumok::span_attention_gradient", mutates_args=())
@@ -108,7 +98,7 @@ def _backward_op(
     scale: float,
     dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    _, *tiles = tiles_of(query.size(2), query.element_size())
+    _, *tiles = tiles_of(query)
     return backward(gradient, query, key, value, out, level, low, high, first, last, seed, scale, dropout, *tiles)
 
 
@@ -130,7 +120,7 @@ def _keep(ctx, inputs, output) -> None:
 def _gradient(ctx, gradient: Tensor, _: Tensor | None):
     query, key, value, out, level, low, high, first, last, seed = ctx.saved_tensors
     gradients = _backward_op(
-        gradient.contiguous(), query, key, value, out, level, low, high, first, last, seed, ctx.scale, ctx.dropout
+        gradient, query, key, value, out, level, low, high, first, last, seed, ctx.scale, ctx.dropout
     )
     return (*gradients, *[None] * 7)
 
@@ -142,6 +132,7 @@ _forward_op.register_autograd(_gradient, setup_context=_keep)
 
 
 def forward(query, key, value, low, high, seed, scale, dropout, tiles: Tiles) -> tuple[Tensor, Tensor]:
+    query, key, value = _rowwise(query, key, value)
     tokens, heads, _ = query.shape
     out, level = query.new_empty(query.shape), query.new_empty(heads, tokens, dtype=torch.float32)
     _forward[(triton.cdiv(tokens, tiles.own), heads)](
@@ -156,6 +147,8 @@ def backward(
     gradient, query, key, value, out, level, low, high, first, last, seed, scale, dropout,
     for_query: Tiles, for_key: Tiles,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    query, key, value = _rowwise(query, key, value)
+    gradient = gradient.contiguous()
     (tokens, heads, _), (keys, groups, _) = query.shape, key.shape
     seed = low if seed is None else seed
     dq, dk, dv = (x.new_empty(x.shape) for x in (query, key, value))
@@ -171,6 +164,11 @@ def backward(
         **_constants(query, key, dropout, for_key),
     )  # fmt: skip
     return dq, dk, dv
+
+
+def _rowwise(*tensors: Tensor) -> list[Tensor]:
+    """A head's numbers must lie side by side; tokens and heads may lie anywhere (parts of one projection, say)."""
+    return [tensor if tensor.stride(-1) == 1 else tensor.contiguous() for tensor in tensors]
 
 
 def _strides(*tensors: Tensor) -> list[int]:
