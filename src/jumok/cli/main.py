@@ -16,6 +16,7 @@ from jumok.cli import (
     average,
     data,
     demo,
+    doctor,
     evaluate,
     forecast,
     generate,
@@ -70,6 +71,7 @@ def options(
 
 app.command("demo")(demo.demo)
 app.command("recipes")(recipes.recipes)
+app.command("doctor")(doctor.doctor)
 app.command("train")(train.train)
 app.command("verify-resume")(train.verify_resume)
 app.command("runs")(runs.runs)

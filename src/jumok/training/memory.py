@@ -91,3 +91,15 @@ def in_words(count: float) -> str:
         if count >= 0.9995 * size:
             return f"{count / size:.3g} {unit}"
     return f"{count / 1e3:.3g} kB"
+
+
+def limit_memory(more: int) -> None:
+    """From now on this process gets at most so many bytes more, where the system can see to that (Linux)."""
+    used = _kilobytes(STATUS, "VmData")
+    if used is None:
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = used + more
+    resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))

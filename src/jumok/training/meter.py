@@ -17,7 +17,7 @@ CLOCK = frozenset({"tokens_per_second", "mfu", "memory"})  # of a line of progre
 
 class Meter:
     def __init__(self, objective: Objective, device: torch.device, dtype: torch.dtype) -> None:
-        self.flops, self.device = flops_of(objective), device
+        self.flops, self.device, self.dtype = flops_of(objective), device, dtype
         self.peak = matmul_peak(device, dtype) if self.flops is not None else None  # measured before the clock starts
 
     def work(self, batches: Sequence[Any]) -> int:
@@ -27,7 +27,10 @@ class Meter:
     def values(self, work: float, seconds: float) -> dict[str, float]:
         """`mfu` (0 to 1) and `memory` (bytes), as far as they are known."""
         known: dict[str, float] = {}
-        if work > 0 and self.peak:
-            known["mfu"] = round(work / max(seconds, 1e-9) / self.peak, 4)
+        speed = work / max(seconds, 1e-9)
+        if self.peak and speed > self.peak:  # the machine was busy with something else when it was measured
+            self.peak = matmul_peak(self.device, self.dtype, again=True)
+        if self.peak and 0 < speed <= self.peak:
+            known["mfu"] = round(speed / self.peak, 4)
         memory = in_use(self.device)
         return known if memory is None else {**known, "memory": memory}

@@ -1,0 +1,1 @@
+"""`jumok doctor`: everything that can be known of a run before it begins."""
