@@ -12,7 +12,7 @@ from torch import nn
 
 from jumok.errors import Failure
 from jumok.tasks.objective import Loss
-from jumok.training.step import is_out_of_memory
+from jumok.training.device import is_out_of_memory
 
 
 class Small(Line):

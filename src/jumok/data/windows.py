@@ -42,6 +42,10 @@ class TextBatch:
         ids, targets = (part.to(device, non_blocking=True) for part in (self.ids, self.targets))
         return TextBatch(ids, targets, self.starts, self.corpus)
 
+    def repeating(self) -> TextBatch:
+        """What has the same shape in (nearly) every batch: all of it."""
+        return TextBatch(self.ids, self.targets)
+
     def split(self, parts: int) -> list[TextBatch]:
         """The same windows in `parts` smaller batches (fewer, when there are fewer windows)."""
         size = -(-len(self) // parts)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from torch import Tensor
+from jumok.training.batches import mapped
 
 
 class Ahead:
@@ -37,11 +36,6 @@ class Ahead:
             self.pool.shutdown(cancel_futures=True)
 
 
-def pinned(value: Any) -> Any:
-    """A batch in memory that a GPU can fetch by itself: all tensors of a dataclass, and of those inside it."""
-    if isinstance(value, Tensor):
-        return value if value.is_cuda else value.pin_memory()
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        changed = {field.name: pinned(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **changed)
-    return value
+def pinned(batch: Any) -> Any:
+    """A batch in memory that a GPU can fetch by itself."""
+    return mapped(batch, lambda tensor: tensor if tensor.is_cuda else tensor.pin_memory())

@@ -55,3 +55,8 @@ def seed_for(*numbers: int) -> int:
     """One seed from several numbers, the same on every machine."""
     digest = hashlib.blake2b(repr(numbers).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """PyTorch has a class of its own for a GPU's; what the CPU's allocator raises has only its words."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -14,10 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.errors import Failure
+from jumok.errors import BadInput, Failure
 from jumok.recipe import Training
-from jumok.tasks.objective import Objective
-from jumok.training.device import seed_for
+from jumok.tasks.objective import Loss, Objective
+from jumok.training.batches import mapped, repeating_part
+from jumok.training.compiling import Compiled
+from jumok.training.device import is_out_of_memory, seed_for
+from jumok.training.graphs import Graphs
 from jumok.training.precision import Precision
 
 
@@ -52,6 +55,13 @@ class Step:
     ) -> None:
         self.objective, self.optimizer, self.training, self.seed = objective, optimizer, training, seed
         self.precision, self.device, self.say = precision, precision.device, say
+        self.compiled: Callable[[Any], Loss] = Compiled(objective, say) if training.compile else objective
+        self.repeats = bool(getattr(objective.model, "replays", False))
+        on_gpu = self.device.type == "cuda"
+        if training.graphs is True and not on_gpu:
+            raise BadInput(f"training.graphs needs a GPU, this run computes on {self.device.type}: use auto")
+        graphs = training.graphs and on_gpu and self.repeats
+        self.graphs = Graphs(self.compiled, objective.parameters(), precision, say) if graphs else None
 
     def __call__(self, batches: list[Any], update: int, rate: float) -> Outcome:
         """Learn from the micro-batches of an update, at this learning rate."""
@@ -81,31 +91,52 @@ class Step:
         pieces = [[batch] for batch in batches]
         while True:
             sums: dict[str, Tensor] = {}
-            self.optimizer.zero_grad(set_to_none=True)
+            self._zero()
             for micro, parts in enumerate(pieces):
                 try:
                     for part, batch in enumerate(parts):
                         # one number more only for pieces, so that what was never cut keeps its randomness
-                        torch.manual_seed(seed_for(self.seed, update, micro, *([part] if len(parts) > 1 else [])))
-                        with self.precision.context():
-                            loss = self.objective(batch.to(self.device))
-                        self.precision.scaled(loss.sum / count).backward()  # type: ignore[no-untyped-call]
-                        for name, value in {"loss": loss.sum, **loss.parts}.items():
-                            sums[name] = sums.get(name, torch.zeros((), device=self.device)) + value.detach()
+                        seed = seed_for(self.seed, update, micro, *([part] if len(parts) > 1 else []))
+                        for name, value in self._add_gradient(batch, seed, count).items():
+                            sums[name] = sums[name] + value if name in sums else value
                     continue
                 except RuntimeError as error:
                     if not is_out_of_memory(error):
                         raise
                     problem = str(error).partition("\n")[0]
-                loss = None  # it holds what the memory is full of
                 pieces[micro] = self._smaller(parts, update, problem)
                 break
             else:
                 return sums
 
+    def _add_gradient(self, batch: Any, seed: int, count: int) -> dict[str, Tensor]:
+        """∇ loss / count of one batch, added to the parameters'; the sums that the loss consists of."""
+        share = self.precision.scaled(torch.full((), 1 / count, device=self.device))
+        fast = self.graphs is not None or self.training.compile
+        repeating = repeating_part(batch) if fast and self.repeats else None
+        recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
+        torch.manual_seed(seed)
+        if self.graphs is not None and recording is not None:
+            return self.graphs.replay(recording, repeating, share)
+        with self.precision.context():
+            if repeating is None:
+                loss = self.objective(batch.to(self.device))
+            else:
+                loss = self.compiled(mapped(repeating, lambda tensor: tensor.to(self.device, non_blocking=True)))
+        (loss.sum * share).backward()
+        return {name: value.detach() for name, value in {"loss": loss.sum, **loss.parts}.items()}
+
+    def _zero(self) -> None:
+        """No gradients; those that a recording writes into stay where they are."""
+        self.optimizer.zero_grad(set_to_none=self.graphs is None)
+        if self.graphs is not None:
+            for parameter in self.graphs.parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+
     def _smaller(self, parts: list[Any], update: int, problem: str) -> list[Any]:
         """The same sentences in pieces half as large."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self._zero()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         smaller = [piece for part in parts for piece in part.split(2)]
@@ -140,11 +171,6 @@ class Step:
         arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
         arrived.record()
         return held, arrived
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """PyTorch has a class of its own for a GPU's; what the CPU's allocator raises has only its words."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def describe(*batches: Any) -> str:
