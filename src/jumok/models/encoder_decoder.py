@@ -12,18 +12,16 @@ from typing import Any
 from torch import Tensor, nn
 
 from jumok.data.batch import Sequences
+from jumok.models.predictor import Predictor
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(Predictor):
     """`forward` gives hidden states, `head` turns those that are needed into logits; the rest is the Stepper protocol
     (search/stepper.py), whose memory and cache are each model's own business."""
 
     attends = True  # whether the target looks at the source, so that there is something to show
     packs = False  # whether it can learn from packed batches (data/packing.py)
     longest = sys.maxsize  # most tokens it can write, <eos> included
-
-    def head(self, hidden: Tensor) -> Tensor:
-        raise NotImplementedError
 
     def encode(self, batch: Sequences) -> Any:
         raise NotImplementedError

@@ -24,6 +24,7 @@ from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
 from jumok.layers.recurrent import Recurrent, State
 from jumok.layers.stack import Stack
+from jumok.models.predictor import Predictor
 from jumok.models.seq2seq import HIDDEN_SCALE
 from jumok.recipe import ModelSection, RecurrentLanguageSection, TransformerLanguageSection
 
@@ -36,7 +37,7 @@ class Prompt:
     past: Any = None  # until `start` takes it
 
 
-class LanguageModel(nn.Module):
+class LanguageModel(Predictor):
     """`forward` gives hidden states, `head` turns those that are needed into logits; the rest is for generating."""
 
     carries = False  # whether reading on from `past` is what it was made for, however long the text
@@ -64,9 +65,9 @@ class LanguageModel(nn.Module):
         """Word vectors where some words are not seen (0): zero, and the others larger so that the mean stays."""
         return self.embedding(ids_BT) * seen_BT1
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits over the vocabulary: W h + b, where W may be the word vectors themselves (Press and Wolf 2017)."""
-        return F.linear(self.project(hidden), self.embedding.weight if self.tied else self.weight, self.bias)
+    def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits are W h + b, where W may be the word vectors themselves (Press and Wolf 2017)."""
+        return self.project(hidden), self.embedding.weight if self.tied else self.weight, self.bias
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         """Hidden states (B, T, D) of a text; `head` of position t predicts the token after it."""
@@ -136,8 +137,8 @@ class RecurrentLanguageModel(LanguageModel):
             for layer in range(section.layers)
         )
 
-    def head(self, hidden: Tensor) -> Tensor:
-        return super().head(hidden * HIDDEN_SCALE)
+    def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return super().output(hidden * HIDDEN_SCALE)
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         return self.read(ids_BT)[0]

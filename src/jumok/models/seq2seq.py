@@ -45,10 +45,10 @@ class Seq2Seq(EncoderDecoder):
             self.weight = nn.Parameter(torch.empty(target_size, section.width))
             nn.init.normal_(self.weight, std=section.width**-0.5)
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits over the target vocabulary: W (3 s̃) + b, where W may be the word vectors themselves."""
+    def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits are W (3 s̃) + b, where W may be the word vectors themselves."""
         weight = self.embedding.weight if self.tied else self.weight
-        return F.linear(self.project(hidden) * HIDDEN_SCALE, weight, self.bias)
+        return self.project(hidden) * HIDDEN_SCALE, weight, self.bias
 
     def forward(self, source: Sequences, target_ids_BT: Tensor, teacher_forcing: float = 1.0) -> Tensor:
         """Hidden states (B, T, D) after reading `<sos> y_1 … y_(T-1)`; `head` of position t predicts y_t."""

@@ -86,9 +86,9 @@ class Transformer(EncoderDecoder):
             self.weight = nn.Parameter(torch.empty(target_size, section.width))
             nn.init.normal_(self.weight, std=section.width**-0.5)
 
-    def head(self, hidden: Tensor) -> Tensor:
-        """Logits over the target vocabulary: W s + b, where W may be the word vectors themselves."""
-        return F.linear(hidden, self.embedding.weight if self.tied else self.weight, self.bias)
+    def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits are W s + b, where W may be the word vectors themselves."""
+        return hidden, self.embedding.weight if self.tied else self.weight, self.bias
 
     def forward(self, source: Sequences | PackedSide, target: Tensor | PackedSide) -> Tensor:
         """Hidden states (B, T, D) after reading `<sos> y_1 … y_(T-1)`; `head` of position t predicts y_t.

@@ -14,11 +14,11 @@ from jumok.data.store import default_cache
 from jumok.data.text_store import TextStore, read_text
 from jumok.data.windows import TextBatch, WindowPlan, kept_back
 from jumok.errors import BadInput
-from jumok.layers.loss import smoothed_cross_entropy
 from jumok.models.language import LanguageModel, build_language_model
 from jumok.recipe import Corpus, Recipe
 from jumok.tasks.objective import Loss, Objective
 from jumok.tasks.perplexity import text_loss
+from jumok.tasks.word_loss import word_loss
 from jumok.text.tokenizer import Tokenizer, train_tokenizer
 
 Say = Callable[[str], None]
@@ -30,13 +30,13 @@ class LanguageObjective(Objective):
 
     model: LanguageModel
 
-    def __init__(self, model: LanguageModel, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: LanguageModel, label_smoothing: float = 0.0, loss_chunk: int = 0) -> None:
         super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model, self.label_smoothing, self.loss_chunk = model, label_smoothing, loss_chunk
 
     def forward(self, batch: TextBatch) -> Loss:
-        logits_NV = self.model.head(self.model(batch.ids).flatten(0, 1))
-        smoothed, plain = smoothed_cross_entropy(logits_NV, batch.targets.flatten(), self.label_smoothing)
+        hidden_ND, target_N = self.model(batch.ids).flatten(0, 1), batch.targets.flatten()
+        smoothed, plain = word_loss(self.model, hidden_ND, target_N, self.label_smoothing, self.loss_chunk)
         return Loss(smoothed, batch.tokens, {"nll": plain})
 
 
@@ -73,7 +73,7 @@ class LanguageTask:
         )
         torch.manual_seed(recipe.seed)
         model = build_language_model(recipe.model, tokenizer.size)
-        self.objective = LanguageObjective(model, training.label_smoothing)
+        self.objective = LanguageObjective(model, training.label_smoothing, training.loss_chunk)
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:

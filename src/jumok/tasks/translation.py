@@ -19,7 +19,7 @@ from jumok.data.plan import Plan, held_out, length_batches
 from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
 from jumok.errors import BadInput
-from jumok.layers.loss import r_drop, smoothed_cross_entropy
+from jumok.layers.loss import IGNORED
 from jumok.models.build import build
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Corpus, Recipe
@@ -29,6 +29,7 @@ from jumok.tasks.translator import Translator
 from jumok.text.dropout import BpeDropout
 from jumok.text.tokenizer import Tokenizer
 
+from jumok.tasks.word_loss import word_loss, word_r_drop
 Say = Callable[[str], None]
 
 
@@ -48,38 +49,41 @@ class TranslationObjective(Objective):
         r_drop: float = 0.0,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.loss_chunk = model, loss_chunk
+        loss_chunk: int = 0,
         self.label_smoothing, self.teacher_forcing, self.r_drop = label_smoothing, teacher_forcing, r_drop
 
     def forward(self, batch: PairBatch | PackedPairs) -> Loss:
         if self.training and self.r_drop:
-            logits_2NV, target_2N = self._logits(batch.twice(), passes=2)
-            target_N = target_2N[: len(target_2N) // 2]
-            loss, plain, kl = r_drop(logits_2NV, target_N, self.label_smoothing, self.r_drop)
+            hidden_2ND, target_2N = self._words(batch.twice(), passes=2)
+            target_N, options = target_2N[: len(target_2N) // 2], (self.label_smoothing, self.r_drop, self.loss_chunk)
+            loss, plain, kl = word_r_drop(self.model, hidden_2ND, target_N, *options)
             return Loss(loss, batch.tokens, {"nll": plain, "kl": kl})
-        logits_NV, target_N = self._logits(batch)
-        smoothed, plain = smoothed_cross_entropy(logits_NV, target_N, self.label_smoothing)
+        hidden_ND, target_N = self._words(batch)
+        smoothed, plain = word_loss(self.model, hidden_ND, target_N, self.label_smoothing, self.loss_chunk)
         return Loss(smoothed, batch.tokens, {"nll": plain})
 
-    def _logits(self, batch: PairBatch | PackedPairs, passes: int = 1) -> tuple[Tensor, Tensor]:
-        """For every real target position, row after row: the logits, and the word that should come."""
+    def _words(self, batch: PairBatch | PackedPairs, passes: int = 1) -> tuple[Tensor, Tensor]:
+        """For every target position, row after row: the hidden state, and the word that should come."""
         if isinstance(batch, PackedPairs):
-            return self._packed_logits(batch, passes)
+            return self._packed_words(batch, passes)
         target_BT = batch.target.ids
         own_words = {"teacher_forcing": self.teacher_forcing} if self.training and self.teacher_forcing < 1 else {}
         hidden_BTD = self.model(batch.source, target_BT[:, :-1], **own_words)
         real_BT = batch.target.mask[:, 1:]
         # only real positions go through the vocabulary: padding costs nothing there
-        return self.model.head(hidden_BTD[real_BT]), target_BT[:, 1:][real_BT]
+        return hidden_BTD[real_BT], target_BT[:, 1:][real_BT]
 
-    def _packed_logits(self, batch: PackedPairs, passes: int) -> tuple[Tensor, Tensor]:
+        if real_BT.is_cuda:  # to pick the real ones would have to wait until it is known how many there are
+            return hidden_BTD.flatten(0, 1), target_BT[:, 1:].masked_fill(~real_BT, IGNORED).flatten()
+    def _packed_words(self, batch: PackedPairs, passes: int) -> tuple[Tensor, Tensor]:
         if not self.model.packs:
             raise BadInput("training.pack needs a Transformer: a recurrent model reads padded rows. Leave it at auto.")
         hidden_ND, target_N = self.model(batch.source, batch.target)[0], batch.target.wanted
         if batch.tokens < len(target_N):  # each pass ends in padding
             real = batch.tokens // passes
             hidden_ND, target_N = (x.unflatten(0, (passes, -1))[:, :real].flatten(0, 1) for x in (hidden_ND, target_N))
-        return self.model.head(hidden_ND), target_N
+        return hidden_ND, target_N
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ class TranslationTask:
         torch.manual_seed(recipe.seed)
         model = build(recipe.model, self.source.size, self.target.size)
         self.objective = TranslationObjective(
-            model, training.label_smoothing, training.teacher_forcing, training.r_drop
+            model, training.label_smoothing, training.teacher_forcing, training.r_drop, training.loss_chunk
         )
         self.translator = Translator(model, self.source, self.target, recipe.search, recipe.data.max_length, device)
 
