@@ -35,10 +35,12 @@ SHARE = 0.25  # of the device's memory, for what all slots hold together
 
 
 def device_search_fits(model: nn.Module, options: Options, device: torch.device | str) -> bool:
-    """Whether `generate_on_device` can do it: a Transformer on a GPU that nobody observes, a plain search, rows that
-    differ in their lengths only."""
+    """Whether `generate_on_device` can do it: a Transformer on a GPU, all of it and observed by nobody, a plain search,
+    rows that differ in their lengths only."""
     each = [options] if isinstance(options, SearchOptions) else list(options)
     if torch.device(device).type != "cuda" or not isinstance(model, Transformer) or not each:
+        return False
+    if any(type(parameter.data) is not torch.Tensor for parameter in model.parameters()):  # a shard of it
         return False
     if any(tap._forward_hooks or tap._forward_pre_hooks for tap in model.modules() if isinstance(tap, Tap)):
         return False

@@ -16,8 +16,8 @@ from jumok.layers.packed import known_precision
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.fast import fast_stepper
 from jumok.models.transformer import Transformer
-from jumok.search import Ensemble, Hypothesis, SearchOptions, Stepper, refill
-from jumok.search.on_device import device_search_fits, generate_on_device
+from jumok.search import Ensemble, Hypothesis, SearchOptions, Stepper, generate, refill
+from jumok.search.on_device import device_search_fits, forget, generate_on_device
 
 BATCH, GPU_BATCH = 32, 256  # sentences at once, where neither user nor recipe says
 
@@ -58,7 +58,7 @@ class Engine:
         # the longest first: less padding, and what is left at the end is short
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place][0]))
         ordered = [rows[place] for place in order]
-        on_device = self.fast and len(self.models) == 1 and self.precision != "int8"
+        on_device = len(self.models) == 1 and self.precision != "int8"
         if on_device and device_search_fits(self.models[0], [options for _, options in rows], self.device):
             found = self._on_device(ordered, size)
         else:
@@ -68,16 +68,30 @@ class Engine:
             yield order[place], hypotheses
 
     def _on_device(self, rows: Sequence[Row], size: int) -> Found:
-        """A plain search of a Transformer never leaves a GPU: batch after batch, each in shapes that are known."""
+        """A plain search of a Transformer never leaves a GPU: batch after batch, each in shapes that are known.
+
+        Between two updates of training (not `fast`) nothing is captured in a graph, and its memory is given back: it
+        belongs to the training. Where that leaves too little, or an operation cannot be repeated exactly and must be,
+        the search on the host goes on.
+        """
         (model,) = self.models
         assert isinstance(model, Transformer)
         dtype = torch.bfloat16 if self.precision == "bfloat16" else torch.float32
-        for start in range(0, len(rows), size):
-            group = rows[start : start + size]
-            batch = source_batch([source for source, _ in group]).to(self.device)
-            yield from enumerate(
-                generate_on_device(model, batch, [options for _, options in group], dtype=dtype), start
-            )
+        try:
+            for start in range(0, len(rows), size):
+                batch = source_batch([source for source, _ in rows[start : start + size]]).to(self.device)
+                options = [asked for _, asked in rows[start : start + size]]
+                try:
+                    found = generate_on_device(model, batch, options, dtype=dtype, graphs=None if self.fast else False)
+                except RuntimeError as error:
+                    if not isinstance(error, torch.OutOfMemoryError) and "deterministic" not in str(error):
+                        raise
+                    forget(model)
+                    found = generate(self.stepper, batch, options, device=self.device)
+                yield from enumerate(found, start)
+        finally:
+            if not self.fast:
+                forget(model)
 
 
 def stepper_for(model: EncoderDecoder, precision: str, device: torch.device) -> Stepper:
