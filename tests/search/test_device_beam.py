@@ -254,6 +254,12 @@ def test_what_the_device_can_search(seed):
     handle.remove()
     assert device_search_fits(model, plain, gpu)
 
+    class Shard(torch.Tensor):
+        """As a model that is split over processes has them."""
+
+    model.bias = torch.nn.Parameter(model.bias.detach().as_subclass(Shard))
+    assert not device_search_fits(model, plain, gpu)
+
 
 def test_impossible_questions(seed):
     model, batch = a_model(seed, position="learned", max_positions=8), a_batch(seed, rows=2)
