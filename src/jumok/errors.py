@@ -32,6 +32,14 @@ class ReaderGone(JumokError):
     exit_code = 141
 
 
+class ToldElsewhere(JumokError):
+    """Another process of the same run says what is wrong; this one ends with the same code and says nothing."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__("another process says what is wrong")
+        self.exit_code = exit_code
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """' Did you mean "width"?' or, when nothing is near, the list of what there is."""
     choices = sorted(known)

@@ -105,7 +105,7 @@ def test_unfinished_writings_are_not_checkpoints(run: RunFolder) -> None:
 
 def test_weights_that_do_not_fit_are_named() -> None:
     model = Tied()
-    weights = {name: tensor.detach().clone() for name, tensor in checkpoint._weights(model).items()}
+    weights = {name: tensor.detach().clone() for name, tensor in checkpoint.stored_tensors(model).items()}
     with pytest.raises(BadInput, match=r"out\.bias"):
         checkpoint.load_weights(copy.deepcopy(model), {**weights, "out.bias": torch.zeros(7)}, "file")
     del weights["out.bias"]

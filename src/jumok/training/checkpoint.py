@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder, replace_file, sha256
+from jumok.training.distributed import Ranks
 from jumok.training.run import RunFolder
+from jumok.training.sharding import like, whole
 from jumok.training.state import TrainState
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
@@ -39,17 +41,28 @@ def save(
     keep: int,
     best: bool,
     averaged: Weights | None = None,
+    ranks: Ranks | None = None,
 ) -> Path:
     """Write `checkpoints/step-N`, point to it, and remove what is older than the `keep` newest and not the best.
 
     `averaged` are weights to be used instead of the model's own: they become the checkpoint's model, and the model's
-    own go beside the optimiser's, for the training to go on with.
+    own go beside the optimiser's, for the training to go on with. Of several processes the first one writes; all must
+    call this, because their shards are gathered here.
     """
-    weights, behind = _weights(model), _optimizer_tensors(model, optimizer)
+    ranks = ranks or Ranks()
+    gathered = Gathered(ranks.rank == 0)
+    weights, behind = gathered.weights(model), gathered.optimizer(model, optimizer)
     if averaged is not None:
-        behind |= {f"{name}:{OWN}": _stored(parameter) for name, parameter in model.named_parameters()}
-        weights |= {name: _stored(tensor) for name, tensor in averaged.items()}
+        behind |= gathered({f"{name}:{OWN}": parameter for name, parameter in model.named_parameters()})
+        weights |= gathered(averaged)
     final = run.checkpoints / f"step-{state.update}"
+    ranks.first(lambda: _put_down(run, final, weights, behind, state, keep, best))
+    return final
+
+
+def _put_down(
+    run: RunFolder, final: Path, weights: Weights, behind: Weights, state: TrainState, keep: int, best: bool
+) -> None:
     last_good = run.pointed("last")
     advice = (
         f"The checkpoint of update {last_good} is intact. " if last_good is not None else ""
@@ -62,7 +75,6 @@ def save(
     for step, path in list(_found(run)):
         if step not in (state.update, state.best_update, *state.validated) and step not in _newest(run, keep):
             remove_folder(path)
-    return final
 
 
 def repair_pointers(run: RunFolder, state: TrainState) -> None:
@@ -105,64 +117,92 @@ def _save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
         raise OSError(5, str(error)) from None
 
 
-def _weights(model: nn.Module) -> Weights:
-    """Each stored tensor once: a tied weight is saved under its first name."""
-    seen: dict[int, str] = {}
-    weights = {}
+class Gathered:
+    """Tensors as they are stored: whole and on the CPU, where this process is the one that `keeps` them."""
+
+    def __init__(self, keeps: bool) -> None:
+        self.keeps = keeps
+
+    def __call__(self, tensors: Weights) -> Weights:
+        found = {}
+        for name, tensor in tensors.items():
+            together = whole(tensor.detach())  # one after the other, so that only one is whole at the others
+            if self.keeps:
+                found[name] = together.cpu().contiguous()
+        return found
+
+    def weights(self, model: nn.Module) -> Weights:
+        return self(stored_tensors(model))
+
+    def optimizer(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> Weights:
+        return self(
+            {
+                f"{name}:{key}": value
+                for name, parameter in model.named_parameters()
+                for key, value in optimizer.state.get(parameter, {}).items()
+            }
+        )
+
+
+def stored_tensors(model: nn.Module) -> Weights:
+    """Each stored tensor once: a tied weight has only its first name."""
+    seen: set[int] = set()
+    tensors = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
-            seen[id(tensor)] = name
-            weights[name] = _stored(tensor)
-    return weights
-
-
-def _stored(tensor: Tensor) -> Tensor:
-    return tensor.detach().cpu().contiguous()
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> Weights:
-    return {
-        f"{name}:{key}": _stored(value)
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
+            seen.add(id(tensor))
+            tensors[name] = tensor
+    return tensors
 
 
 def load(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer | None = None, averaged: Weights | None = None
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | None = None,
+    averaged: Weights | None = None,
+    ranks: Ranks | None = None,
 ) -> TrainState:
-    """Put a verified checkpoint into a model (and an optimiser, and a running average of the weights)."""
-    load_weights(model, load_file(folder / MODEL), str(folder / MODEL))
+    """Put a verified checkpoint into a model (and an optimiser, and a running average of the weights).
+
+    Of several processes only the first one reads it. However many wrote it, and whether their weights were split or
+    not, it is the same.
+    """
+    ranks = ranks or Ranks()
+    load_weights(model, ranks.spread(folder / MODEL), str(folder / MODEL))
     parameters = dict(model.named_parameters())
     for name, tensor in (averaged or {}).items():
         tensor.copy_(parameters[name].detach())
-    if optimizer is not None and (folder / OPTIMIZER).exists():
-        stored = load_file(folder / OPTIMIZER)
-        for entry, value in stored.items():
+    if optimizer is not None and ranks.first((folder / OPTIMIZER).exists):
+        for entry, value in ranks.spread(folder / OPTIMIZER):
             name, key = entry.rsplit(":", 1)
             parameter = parameters[name]
-            if key == OWN:
-                parameter.data.copy_(value)
-                continue
-            # AdamW keeps its step counts on the CPU unless it is the fused CUDA one
-            on_device = key != "step" or parameter.is_cuda
-            optimizer.state[parameter][key] = value.to(parameter.device) if on_device else value
-    return TrainState.from_json(json.loads((folder / STATE).read_text(encoding="utf-8")))
+            if key == "step":  # AdamW keeps its counts on the CPU unless it is the fused CUDA one
+                optimizer.state[parameter][key] = value.to(parameter.device) if parameter.is_cuda else value
+            elif key == OWN:
+                parameter.data.copy_(like(parameter, value))
+            else:
+                optimizer.state[parameter][key] = like(parameter, value).to(parameter.device)
+    return TrainState.from_json(ranks.first(lambda: json.loads((folder / STATE).read_text(encoding="utf-8"))))
 
 
-def load_weights(model: nn.Module, weights: dict[str, Tensor], origin: str) -> None:
+def load_weights(model: nn.Module, weights: Weights | Iterable[tuple[str, Tensor]], origin: str) -> None:
     """Weights into a model, each of the right shape (half-precision files are widened)."""
-    expected = _weights(model)
-    missing, extra = sorted(expected.keys() - weights.keys()), sorted(weights.keys() - expected.keys())
-    if missing or extra:
-        raise BadInput(f"{origin} does not fit its recipe: missing {missing[:3]}, unexpected {extra[:3]}")
-    for name, tensor in weights.items():
-        if tensor.shape != expected[name].shape:
+    expected, found = stored_tensors(model), dict[str, Tensor]()
+    extra = []
+    for name, tensor in weights.items() if isinstance(weights, dict) else weights:
+        if name not in expected:
+            extra.append(name)
+        elif tensor.shape != expected[name].shape:
             raise BadInput(
                 f"{origin} does not fit its recipe: {name} is {tuple(tensor.shape)}, "
                 f"the recipe says {tuple(expected[name].shape)}"
             )
-    model.load_state_dict({name: weights[name] for name in expected}, strict=False)
+        else:
+            found[name] = like(expected[name], tensor)
+    missing = sorted(expected.keys() - found.keys())
+    if missing or extra:
+        raise BadInput(f"{origin} does not fit its recipe: missing {missing[:3]}, unexpected {sorted(extra)[:3]}")
+    model.load_state_dict({name: found[name] for name in expected}, strict=False)
 
 
 def problem(folder: Path) -> str | None:
@@ -181,11 +221,15 @@ def problem(folder: Path) -> str | None:
     return None
 
 
-def newest_good(run: RunFolder, say: Say, prefer: str | None = None) -> Path | None:
+def newest_good(run: RunFolder, say: Say, prefer: str | None = None, ranks: Ranks | None = None) -> Path | None:
     """The checkpoint that `prefer` ("best") names, else the newest; each damaged one is named and passed over.
 
-    None only when nothing was ever written; when all that was written is damaged, that is an error.
+    None only when nothing was ever written; when all that was written is damaged, that is an error. Of several
+    processes the first one looks.
     """
+    if ranks is not None and not ranks.alone:
+        found_path = ranks.first(lambda: str(newest_good(run, say, prefer) or ""))
+        return Path(found_path) if found_path else None
     found = dict(_found(run))
     order = sorted(found, reverse=True)
     preferred = run.pointed(prefer) if prefer else None

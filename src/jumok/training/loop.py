@@ -21,18 +21,20 @@ from typing import Any
 
 import torch
 
-from jumok.errors import Failure
+from jumok.errors import Failure, JumokError
 from jumok.recipe import Recipe
 from jumok.tasks.objective import Task
 from jumok.training import checkpoint, recovery
 from jumok.training.ahead import Ahead
 from jumok.training.averaging import RunningAverage, mean_weights
+from jumok.training.distributed import Ranks
 from jumok.training.events import Events, MetricsFile
 from jumok.training.meter import Meter
 from jumok.training.optimizer import build_optimizer, learning_rate
 from jumok.training.pace import Pace
 from jumok.training.precision import Precision, choose_precision
 from jumok.training.run import RunFolder
+from jumok.training.sharding import Sharded, make_whole, on_device
 from jumok.training.state import TrainState
 from jumok.training.step import Outcome, Step
 
@@ -45,51 +47,62 @@ class Interrupted(Failure):
 
 class Loop:
     def __init__(
-        self, task: Task, recipe: Recipe, run: RunFolder, device: torch.device, state: TrainState, events: Events
+        self,
+        task: Task,
+        recipe: Recipe,
+        run: RunFolder,
+        device: torch.device,
+        state: TrainState,
+        events: Events,
+        ranks: Ranks | None = None,
     ) -> None:
         self.task, self.recipe, self.run, self.device = task, recipe, run, device
-        self.training = recipe.training
-        self.objective = task.objective.to(device)
+        self.training, self.ranks = recipe.training, ranks or Ranks()
+        self.ranks.equalise(list(task.objective.state_dict().values()))
+        shard = self.training.shard and not self.ranks.alone
+        self.objective = Sharded(task.objective, device, self.ranks.world) if shard else task.objective.to(device)
         self.optimizer = build_optimizer(self.objective, self.training)
         self.average = RunningAverage(self.objective.model, self.training.ema) if self.training.ema else None
         self.state, self.events = state, events
         precision = Precision(choose_precision(self.training.precision, device), device)
-        self.step = Step(self.objective, self.optimizer, self.training, recipe.seed, precision, events.say)
-        self.meter = Meter(self.objective, device, precision.dtype)
-        self.ahead = Ahead(task.batches, thread=device.type == "cuda")  # the CPU is free while a GPU computes
+        say = self.ranks.voice(events.say)
+        self.step = Step(self.objective, self.optimizer, self.training, recipe.seed, precision, say, self.ranks)
+        self.meter = Meter(task.objective, device, precision.dtype)
+        batches = self.ranks.dealt(task.batches, self.training.accumulate, shard)
+        self.ahead = Ahead(batches, thread=device.type == "cuda")  # the CPU is free while a GPU computes
         self.under_way: deque[Outcome] = deque()
         self.late = 1 if device.type == "cuda" else 0  # updates whose values are not waited for
 
     def restore(self, folder: Path) -> TrainState:
         """Everything as it was when this checkpoint was written, but for the state, which is given back."""
         averaged = self.average.weights if self.average is not None else None
-        state = checkpoint.load(folder, self.objective.model, self.optimizer, averaged)
+        state = checkpoint.load(folder, self.objective.model, self.optimizer, averaged, self.ranks)
         self.step.precision.restore(state.scale, state.scale_good)
         return state
 
     def go(self) -> TrainState:
         """Train until the plan is done, early stopping says so, or someone interrupts."""
         training = self.training
-        self.metrics = next(sink for sink in self.events.sinks if isinstance(sink, MetricsFile))
+        self.metrics = next((sink for sink in self.events.sinks if isinstance(sink, MetricsFile)), None)
         self.pace = Pace(self.state)
         began = time.perf_counter() - self.state.seconds
         if self.state.update == 0 and self.state.minutes is not None:
             self._save()  # what was asked for must survive a kill before the first checkpoint
-        with _interrupts() as interrupted, closing(self.ahead):
+        with _interrupts(self.ranks), closing(self.ahead):
             while self.state.stopped is None:
                 if reason := self._reason_to_stop():  # known already: all that is left is the average
                     self._average_checkpoints(reason)
                     break
                 started = self.clock = time.perf_counter()
                 self._launch()
-                state = self.state
+                state, stopping = self.state, self.ranks.stopping
                 validate = state.update == state.total or state.update % training.validate_every == 0
-                save = validate or state.update % training.checkpoint_every == 0 or interrupted.is_set()
+                save = validate or state.update % training.checkpoint_every == 0 or stopping
                 self._read(all_but=0 if save else self.late)
                 if self.state is not state:
                     continue  # it went back to a checkpoint
                 state.seconds = time.perf_counter() - began
-                if self.pace.measured(time.perf_counter() - started):
+                if state.total is None and self.pace.measured(self.ranks.share(time.perf_counter() - started)):
                     self._read()
                     self._fix_plan(began)
                     save = True
@@ -99,10 +112,13 @@ class Loop:
                 state.seconds = time.perf_counter() - began
                 if save or state.stopped:
                     self._save(best=is_best)
-                if interrupted.is_set() and state.stopped is None:
-                    raise Interrupted(
-                        f"stopped after update {state.update}; everything is saved. "
-                        f"Go on with: jumok train --resume --run {self.run.path}"
+                if stopping and state.stopped is None:
+                    again = "Go on with" if self.ranks.alone else f"Go on with torchrun, {self.ranks.world} processes"
+                    raise self.ranks.told(
+                        Interrupted(
+                            f"stopped after update {state.update}; everything is saved. "
+                            f"{again}: jumok train --resume --run {self.run.path}"
+                        )
                     )
         return self.state
 
@@ -147,7 +163,7 @@ class Loop:
         if self.step.precision.forgives():
             return  # float16 finds its scale this way; nothing is wrong
         state.recovered += 1
-        where = "; ".join(self.task.name_batch(batch) for batch in outcome.batches)
+        where = "; ".join(self.ranks.each("; ".join(self.task.name_batch(batch) for batch in outcome.batches)))
         shown = ", ".join(
             f"{name} {value / (1 if name == 'gradient_norm' else outcome.count):g}" for name, value in values.items()
         )
@@ -160,10 +176,9 @@ class Loop:
             state.update, state.tokens = outcome.update, state.tokens - outcome.count
         self.under_way.clear()
         self._save()
-        raise Failure(
+        raise self._diverged(
             f"{problem} The state before it is saved (checkpoint of update {state.update}). Look at those lines, or "
-            f"start again with a lower training.learning_rate (now {training.learning_rate:g}) or training.clip "
-            f"(now {training.clip:g})."
+            "start again"
         )
 
     def _go_back(self, outcome: Outcome, loss: float) -> None:
@@ -171,22 +186,25 @@ class Loop:
         state, training = self.state, self.training
         self.under_way.clear()
         problem = f"update {outcome.update + 1}: the loss is {loss:.3f}, after {state.loss_mean:.3f} on the average"
-        found = checkpoint.newest_good(self.run, self.events.say)
+        found = checkpoint.newest_good(self.run, self.events.say, ranks=self.ranks)
         if found is None or state.recovered >= training.skip_bad:
-            raise Failure(
-                f"{problem}. The training has diverged; the checkpoint of update {self.run.pointed('last')} is kept. "
-                f"Start again with a lower training.learning_rate (now {training.learning_rate:g}) or training.clip "
-                f"(now {training.clip:g})."
-            )
+            kept = f"the checkpoint of update {self.run.pointed('last')} is kept"
+            raise self._diverged(f"{problem}. The training has diverged; {kept}. Start again")
         state.recovered += 1
         self.state = self.pace.state = recovery.go_back(state, self.restore(found), outcome.update)
-        self.metrics.cut(self.state.metrics_bytes)
+        if self.metrics is not None:
+            self.metrics.cut(self.state.metrics_bytes)
         passed = [update + 1 for update in self.state.left_out if update <= outcome.update]
         self.events("recovered", outcome.update + 1, problem="loss too large", count=state.recovered)
         self.events.say(
             f"{problem}. Back to the checkpoint of update {self.state.update}; updates {passed[0]} to {passed[-1]} are "
             f"passed over ({state.recovered} of at most {training.skip_bad})"
         )
+
+    def _diverged(self, problem: str) -> JumokError:
+        rate, clip = self.training.learning_rate, self.training.clip
+        advice = f"with a lower training.learning_rate (now {rate:g}) or training.clip (now {clip:g})."
+        return self.ranks.told(Failure(f"{problem} {advice}"))
 
     def _note(self, values: dict[str, float]) -> None:
         """Add an update to the sums since the last line of progress. They are state: a kill must not lose them."""
@@ -211,25 +229,36 @@ class Loop:
         """`--minutes`: the speed is known now, so the number of updates is fixed, once, and stored."""
         validation_began = time.perf_counter()
         self._validation()
-        validation = time.perf_counter() - validation_began
-        self.pace.fix(time.perf_counter() - began, validation, self.training)
+        now = time.perf_counter()
+        elapsed, validation = self.ranks.share([now - began, now - validation_began])
+        self.pace.fix(elapsed, validation, self.training)
         self.events("plan", self.state.update, updates=self.state.total, reason=self.pace.reason)
 
     def _validation(self) -> dict[str, float]:
-        """The numbers of the validation set, or why there are none."""
+        """The numbers of the validation set, or why there are none. The first process finds them, the others wait."""
+        if isinstance(self.objective, Sharded):
+            return self._validation_of_shards(self.objective)
+        with self.average.applied() if self.average is not None else nullcontext():
+            return self.ranks.first(self._measure)
+
+    def _validation_of_shards(self, objective: Sharded) -> dict[str, float]:
+        first, averaged = self.ranks.rank == 0, self.average
+        with on_device(self.task.objective, self.device if first else torch.device("cpu")):
+            shards = objective.model.named_parameters() if averaged is None else averaged.weights.items()
+            make_whole(self.task.objective.model, shards, first)
+            return self.ranks.first(self._measure)
+
+    def _measure(self) -> dict[str, float]:
         try:
-            with self.average.applied() if self.average is not None else nullcontext():
-                values = self.task.validate()
+            values = self.task.validate()
             if math.isfinite(values["loss"]):
                 return values
             problem = f"its loss is {values['loss']}"
         except Failure as error:  # the search meets the same numbers
             problem = str(error)
-        rate, clip = self.training.learning_rate, self.training.clip
-        raise Failure(
+        raise self._diverged(
             f"the validation after update {self.state.update} is not a number: {problem}. The training has diverged; "
-            f"the checkpoint of update {self.run.pointed('last')} is kept. Start again with a lower "
-            f"training.learning_rate (now {rate:g}) or training.clip (now {clip:g})."
+            f"the checkpoint of update {self.run.pointed('last')} is kept. Start again"
         )
 
     def _validate(self) -> bool:
@@ -252,8 +281,23 @@ class Loop:
         checkpoint of the last update to resume from, and everything here is done again.
         """
         state = self.state
+        self.objective, self.average = self.task.objective.to(self.device), None  # if it was split, it is whole now
+        count = self.ranks.first(self._put_mean)
+        values = self._validation()
+        state.update += 1
+        state.stopped = f"{reason}; the last {count} validated checkpoints are averaged"
+        state.validated, state.averaged = [], count
+        value = self._value(values)
+        is_best = state.best is None or value >= state.best
+        if is_best:
+            state.best, state.best_update = value, state.update
+        self.events("valid", state.update, **values, best=is_best, averaged=count)
+        self._save(best=is_best)
+
+    def _put_mean(self) -> int:
+        """The mean of the validated checkpoints that are intact into the model; how many there are."""
         folders = []
-        for update in state.validated:
+        for update in self.state.validated:
             folder = self.run.checkpoints / f"step-{update}"
             if wrong := checkpoint.problem(folder):
                 self.events.say(f"checkpoint {folder}: {wrong}; it is left out of the average")
@@ -262,42 +306,36 @@ class Loop:
         if not folders:
             raise Failure(f"none of the checkpoints to be averaged in {self.run.checkpoints} is intact")
         checkpoint.load_weights(self.objective.model, mean_weights(folders), str(self.run.checkpoints))
-        self.average = None
-        values = self._validation()
-        state.update += 1
-        state.stopped = f"{reason}; the last {len(folders)} validated checkpoints are averaged"
-        state.validated, state.averaged = [], len(folders)
-        value = self._value(values)
-        is_best = state.best is None or value >= state.best
-        if is_best:
-            state.best, state.best_update = value, state.update
-        self.events("valid", state.update, **values, best=is_best, averaged=len(folders))
-        self._save(best=is_best)
+        return len(folders)
 
     def _save(self, best: bool = False) -> None:
-        self.state.metrics_bytes = self.metrics.bytes
+        self.state.metrics_bytes = self.metrics.bytes if self.metrics is not None else 0
         self.state.scale, self.state.scale_good = self.step.precision.state()
         model, averaged = self.objective.model, self.average.weights if self.average is not None else None
-        checkpoint.save(self.run, model, self.optimizer, self.state, self.training.keep, best, averaged)
+        checkpoint.save(self.run, model, self.optimizer, self.state, self.training.keep, best, averaged, self.ranks)
 
 
 @contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """The first Ctrl-C or SIGTERM asks for a clean stop after the current update; the second is immediate."""
-    asked = threading.Event()
+def _interrupts(ranks: Ranks) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM asks for a clean stop after the current update; the second is immediate.
+
+    Not so for one of several processes: torchrun passes on what it is sent, and what it was sent may have reached us
+    already. It kills who does not end in time by itself.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield asked  # signals belong to the main thread; a notebook's worker just trains
+        yield  # signals belong to the main thread; a notebook's worker just trains
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        asked.set()
-        signal.signal(number, previous[number])
+        ranks.asked.set()
+        if ranks.alone:
+            signal.signal(number, previous[number])
 
     previous: dict[int, Any] = {}
     for stop in (signal.SIGINT, signal.SIGTERM):
         previous[stop] = signal.signal(stop, ask)
     try:
-        yield asked
+        yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

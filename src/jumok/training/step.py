@@ -20,8 +20,10 @@ from jumok.tasks.objective import Loss, Objective
 from jumok.training.batches import mapped, repeating_part
 from jumok.training.compiling import Compiled
 from jumok.training.device import is_out_of_memory, seed_for
+from jumok.training.distributed import Ranks
 from jumok.training.graphs import Graphs
 from jumok.training.precision import Precision
+from jumok.training.sharding import Sharded, whole
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,13 @@ class Step:
         seed: int,
         precision: Precision,
         say: Callable[[str], None],
+        ranks: Ranks | None = None,
     ) -> None:
         self.objective, self.optimizer, self.training, self.seed = objective, optimizer, training, seed
         self.precision, self.device, self.say = precision, precision.device, say
+        self.ranks, self.sharded = ranks or Ranks(), isinstance(objective, Sharded)
         self.compiled: Callable[[Any], Loss] = Compiled(objective, say) if training.compile else objective
-        self.repeats = bool(getattr(objective.model, "replays", False))
+        self.repeats = bool(getattr(objective.model, "replays", False)) and not self.sharded
         on_gpu = self.device.type == "cuda"
         if training.graphs is True and not on_gpu:
             raise BadInput(f"training.graphs needs a GPU, this run computes on {self.device.type}: use auto")
@@ -65,13 +69,13 @@ class Step:
 
     def __call__(self, batches: list[Any], update: int, rate: float) -> Outcome:
         """Learn from the micro-batches of an update, at this learning rate."""
-        count = sum(batch.tokens for batch in batches)
+        count = self.ranks.count(sum(batch.tokens for batch in batches[: self._counted(len(batches))]))
         self.objective.train()
-        sums = self._gradients(batches, update, count)
+        sums = self._together(self._gradients(batches, update, count))
         scaler = self.precision.scaler
         if scaler is not None:
             scaler.unscale_(self.optimizer)  # before clipping: the limit is for the true gradient
-        norm = torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.training.clip or math.inf)
+        norm = whole(torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.training.clip or math.inf))
         numbers = torch.stack([*sums.values(), norm.float()])
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -81,6 +85,24 @@ class Step:
         else:
             self._apply(numbers)
         return Outcome(update, batches, count, rate, [*sums, "gradient_norm"], *self._on_its_way(numbers))
+
+    def _counted(self, batches: int) -> int:
+        """How many of the first of them count; one more is only there because other processes have one."""
+        own = range(self.ranks.rank, self.training.accumulate, self.ranks.world)
+        return batches if self.ranks.alone else len(own)
+
+    def _together(self, sums: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Gradients and sums of all processes, at each of them. Shards have met on the way back already."""
+        if self.ranks.alone:
+            return sums
+        together = [value.float() for value in sums.values()]
+        gradients: list[Tensor] = []
+        for parameter in self.objective.parameters() if not self.sharded else ():
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                gradients.append(parameter.grad)
+        self.ranks.add_up([*gradients, *together])
+        return dict(zip(sums, together, strict=True))
 
     def _gradients(self, batches: list[Any], update: int, count: int) -> dict[str, Tensor]:
         """Σ over the micro-batches of ∇ loss / count, into the parameters' `grad`.
@@ -92,26 +114,30 @@ class Step:
         while True:
             sums: dict[str, Tensor] = {}
             self._zero()
-            for micro, parts in enumerate(pieces):
+            for turn, parts in enumerate(pieces):
+                micro, counts = self.ranks.rank + self.ranks.world * turn, turn < self._counted(len(pieces))
                 try:
                     for part, batch in enumerate(parts):
                         # one number more only for pieces, so that what was never cut keeps its randomness
                         seed = seed_for(self.seed, update, micro, *([part] if len(parts) > 1 else []))
-                        for name, value in self._add_gradient(batch, seed, count).items():
+                        for name, value in self._add_gradient(batch, seed, counts / count).items():
+                            value = value if counts else torch.zeros_like(value)
                             sums[name] = sums[name] + value if name in sums else value
                     continue
                 except RuntimeError as error:
                     if not is_out_of_memory(error):
                         raise
                     problem = str(error).partition("\n")[0]
-                pieces[micro] = self._smaller(parts, update, problem)
+                    if self.sharded:
+                        raise self._does_not_fit(parts, update, problem) from None
+                pieces[turn] = self._smaller(parts, update, problem)
                 break
             else:
                 return sums
 
-    def _add_gradient(self, batch: Any, seed: int, count: int) -> dict[str, Tensor]:
-        """∇ loss / count of one batch, added to the parameters'; the sums that the loss consists of."""
-        share = self.precision.scaled(torch.full((), 1 / count, device=self.device))
+    def _add_gradient(self, batch: Any, seed: int, weight: float) -> dict[str, Tensor]:
+        """weight · ∇ loss of one batch, added to the parameters'; the sums that the loss consists of."""
+        share = self.precision.scaled(torch.full((), weight, device=self.device))
         fast = self.graphs is not None or self.training.compile
         repeating = repeating_part(batch) if fast and self.repeats else None
         recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
@@ -134,6 +160,14 @@ class Step:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
 
+    def _does_not_fit(self, parts: list[Any], update: int, problem: str) -> Failure:
+        return Failure(
+            f"process {self.ranks.rank}: update {update + 1} does not fit into memory ({describe(*parts)}): {problem}. "
+            "With training.shard it cannot be done in pieces, because all processes are in the midst of it together. "
+            f"Lower training.batch_tokens (now {self.training.batch_tokens}), or turn on "
+            "training.checkpoint_activations, and start a new run"
+        )
+
     def _smaller(self, parts: list[Any], update: int, problem: str) -> list[Any]:
         """The same sentences in pieces half as large."""
         self._zero()
@@ -155,7 +189,7 @@ class Step:
     def _apply(self, numbers: Tensor) -> None:
         """AdamW, unless something is not a number."""
         bad = ~torch.isfinite(numbers).all()
-        if self.device.type != "cuda":
+        if self.device.type != "cuda" or self.sharded:
             if not bad:
                 self.optimizer.step()
             return
