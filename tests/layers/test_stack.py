@@ -8,8 +8,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from jumok.errors import BadInput
+from jumok.layers.block import Source
 from jumok.layers.cache import KeyValueCache
-from jumok.layers.stack import Stack
+from jumok.layers.multihead import Look
+from jumok.layers.stack import Stack, compute_again
 from jumok.recipe import TransformerSection
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -129,3 +132,41 @@ def test_the_embedded_words_are_dropped_too() -> None:
     dropped = stack.train()(ones)
     assert abs(float((dropped == 0).float().mean()) - 0.3) < 6 * (0.21 / ones.numel()) ** 0.5
     assert torch.equal(stack.eval()(ones), ones)
+
+
+@pytest.mark.parametrize("cross", [False, True])
+def test_blocks_computed_again_give_the_same_gradients_from_less(cross: bool) -> None:
+    """Dropout on: what is drawn in the forward pass is drawn again."""
+    section = TransformerSection(width=16, heads=2, feed_forward=32, dropout=0.3)
+    stack = Stack(section, 3, "causal", "decoder", cross)
+    x_BTD, memory = torch.randn(2, 5, 16), torch.randn(2, 4, 16)
+    found = []
+    for again in (False, True):
+        if again:
+            compute_again(nn.ModuleDict({"stack": stack}))
+        kept: list[int] = []
+        x = x_BTD.clone().requires_grad_()
+        torch.manual_seed(4)
+
+        def keep(tensor: Tensor, kept: list[int] = kept) -> Tensor:
+            kept.append(tensor.numel())
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            sources = None
+            if cross:
+                sources = [Source(block.cross.project(memory), Look()) for block in stack.blocks]
+            out = stack(x, sources=sources)
+        stack.zero_grad()
+        out.square().sum().backward()
+        found.append(
+            (out.detach(), x.grad, [p.grad.clone() for p in stack.parameters() if p.grad is not None], sum(kept))
+        )
+    assert torch.equal(found[0][0], found[1][0])
+    torch.testing.assert_close(found[0][1:3], found[1][1:3])
+    assert found[1][3] < 0.5 * found[0][3]
+
+
+def test_a_recurrent_model_computes_nothing_again() -> None:
+    with pytest.raises(BadInput, match=r"training\.checkpoint_activations needs a Transformer"):
+        compute_again(nn.LSTM(3, 3))

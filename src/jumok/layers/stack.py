@@ -7,8 +7,10 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from jumok.data.packing import PackedSide
+from jumok.errors import BadInput
 from jumok.layers.block import Block, BlockSection, Source, build_norm
 from jumok.layers.cache import KeyValueCache
 from jumok.layers.multihead import Look
@@ -31,6 +33,7 @@ class Stack(nn.Module):
     def __init__(self, section: StackSection, layers: int, kind: str, name: str, cross: bool = False) -> None:
         super().__init__()
         self.causal = kind == "causal"
+        self.computed_again = False
         self.dropout = nn.Dropout(section.dropout)
         self.added: Sinusoidal | Learned | None = None
         self.rotary = Rotary(section.width // section.heads) if section.position == "rotary" else None
@@ -65,7 +68,9 @@ class Stack(nn.Module):
         tokens = embedded_BTD.size(1) if packed is None else packed.longest
         filled = 0 if cache is None else cache.filled
         # where rows differ, columns may be left from longer rows that have gone: no position of any row that is there
-        if cache is None or cache.lengths is None or not isinstance(self.added, Learned):
+        # and what is `longest` in a packed batch may be a bound that no sentence has
+        bounded = packed is not None or (cache is not None and cache.lengths is not None)
+        if not bounded or not isinstance(self.added, Learned):
             self.reach(filled + tokens)
         positions = torch.arange(tokens, device=embedded_BTD.device) if cache is None else cache.positions(tokens)
         places = positions if packed is None else packed.positions  # of the words as they lie
@@ -89,5 +94,18 @@ class Stack(nn.Module):
         for number, block in enumerate(self.blocks):
             source = None if sources is None else sources[number]
             past = None if cache is None else cache.past(number)
-            x_BTD = block(x_BTD, look, source, past)
+            if self.computed_again and self.training and torch.is_grad_enabled():
+                x_BTD = checkpoint(block, x_BTD, look, source, past, use_reentrant=False)
+            else:
+                x_BTD = block(x_BTD, look, source, past)
         return self.norm(x_BTD)
+
+
+def compute_again(model: nn.Module) -> None:
+    """`training.checkpoint_activations` (Chen et al. 2016): of each block only its input is kept for the backward pass,
+    the rest is computed again there, with the same dropout."""
+    stacks = [module for module in model.modules() if isinstance(module, Stack)]
+    if not stacks:
+        raise BadInput("training.checkpoint_activations needs a Transformer: a recurrent model keeps little anyhow")
+    for stack in stacks:
+        stack.computed_again = True

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from jumok.errors import BadInput
+from jumok.layers.stack import compute_again
 from jumok.recipe import (
     ForecasterSection,
     Recipe,
@@ -34,6 +35,14 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
 
 def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | None = None) -> Task:
     """What `recipe.task` names. `saved`: the tokenizer folder of a run that goes on; without it they are trained."""
+    task = _build(recipe, device, say, saved)
+    if recipe.training.checkpoint_activations:
+        compute_again(task.objective.model)
+        setattr(task.objective.model, "replays", False)  # noqa: B010  dropout is drawn twice there, which a recording cannot
+    return task
+
+
+def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -> Task:
     if not isinstance(recipe.model, KINDS[recipe.task]):
         kinds = " or ".join(section.model_fields["kind"].default for section in KINDS[recipe.task])
         raise BadInput(f"model.kind: {recipe.model.kind} cannot learn task: {recipe.task}; use {kinds}")
