@@ -142,7 +142,7 @@ def test_bad_files_are_named(content: bytes, message: str, tmp_path: Path) -> No
     corpus = write(tmp_path / "nothing.txt", content)
     with pytest.raises(BadInput, match=message):
         store_of(corpus, tmp_path / "cache")
-    assert not list((tmp_path / "cache").glob("*")), "nothing half-built stays behind"
+    assert not list((tmp_path / "cache").glob("*/*.bin")), "nothing half-built stays behind"
 
 
 def test_a_language_the_grammar_lacks_is_named() -> None:

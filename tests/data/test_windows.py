@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumok.data.batch import END
@@ -28,6 +28,7 @@ def plan_of(tokens: int, window: int = 8, batch_tokens: int = 24, seed: int = 1,
     return WindowPlan([Text([tokens])], [tokens], [1], window, batch_tokens, seed, **more)
 
 
+@settings(deadline=None)
 @given(tokens=st.integers(2, 500), window=st.integers(2, 40), batch=st.integers(2, 100), seed=st.integers(0, 9))
 def test_an_epoch_reads_disjoint_windows_and_nearly_everything(tokens: int, window: int, batch: int, seed: int) -> None:
     plan = plan_of(tokens, window, batch, seed)

@@ -41,6 +41,16 @@ def sizes_of(folder: Path, names: Iterable[str]) -> dict[str, int]:
     return {name: (folder / name).stat().st_size for name in names if (folder / name).is_file()}
 
 
+def put(path: Path, text: str) -> None:
+    """A small file, whole or not there. Not flushed to the disk: what a power cut damages here is made again."""
+    temporary = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex}")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def read_meta(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What a folder's meta.json says, and which of its files are missing or not as large as it says.
 

@@ -15,8 +15,8 @@ import os
 import time
 from pathlib import Path
 
+from jumok.data.folders import put
 from jumok.data.readers import file_hash
-from jumok.files import replace_file
 
 FRESH_SECONDS = 3.0  # the coarsest clock of a file system in use ticks every two seconds
 
@@ -52,5 +52,5 @@ class Hashes:
             if now == before and time.time() - max(now[1], now[2]) / 1e9 > FRESH_SECONDS:
                 self.folder.mkdir(parents=True, exist_ok=True)
                 about = {"file": str(path), "signature": now, "compression": compression, "sha256": digest}
-                replace_file(memory, json.dumps(about) + "\n")
+                put(memory, json.dumps(about) + "\n")
         return compression, digest

@@ -37,14 +37,14 @@ class Joined:
         found = np.empty(flat.shape, self.parts[0].dtype)
         by_part = np.argsort(part, kind="stable")
         for chosen in np.split(by_part, np.flatnonzero(np.diff(part[by_part])) + 1):
-            number = part[chosen[0]]
+            number = int(part[chosen[0]]) if len(chosen) else 0
             found[chosen] = self.parts[number][flat[chosen] - self.bounds[number]]
         return found.reshape(places.shape)
 
     def _part_of(self, places: IntArray) -> IntArray:
         return np.minimum(np.searchsorted(self.bounds, places, side="right") - 1, len(self.parts) - 1)
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> IntArray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> IntArray:
         return np.concatenate(self.parts).astype(dtype or self.parts[0].dtype, copy=False)
 
     def copy(self, starts: IntArray, lengths: IntArray, into: IntArray, at: IntArray) -> None:

@@ -35,6 +35,7 @@ from jumok.data.folders import (
     is_whole,
     make_whole,
     move_away,
+    put,
     read_meta,
     write_files,
 )
@@ -42,7 +43,6 @@ from jumok.data.hashes import signature
 from jumok.data.helpers import helpers
 from jumok.data.survey import Shard
 from jumok.errors import BadInput, Failure
-from jumok.files import replace_file
 
 SHARD = 1 << 18  # items in a shard: some ten seconds of work
 LOCKS = ".locks"
@@ -145,7 +145,7 @@ def _plan(folder: Path, encoder: Encoder) -> list[Shard]:
     with contextlib.suppress(*UNREADABLE):
         return [Shard.from_json(raw) for raw in json.loads((folder / PLAN).read_text(encoding="utf-8"))]
     shards = encoder.survey(SHARD)
-    replace_file(folder / PLAN, json.dumps([shard.to_json() for shard in shards]) + "\n")
+    put(folder / PLAN, json.dumps([shard.to_json() for shard in shards]) + "\n")
     return shards
 
 
@@ -209,7 +209,7 @@ def _join(folder: Path, encoder: Encoder, shards: Sequence[Shard]) -> None:
             meta["sizes"] |= {f"{part.name}/{name}": size for name, size in about["sizes"].items()}
         for name in encoder.index:
             (temporary / name).replace(folder / name)
-        replace_file(folder / META, json.dumps(meta, indent=1) + "\n")
+        put(folder / META, json.dumps(meta, indent=1) + "\n")
 
 
 @contextlib.contextmanager
