@@ -69,10 +69,10 @@ class Plan:
         """How many times as many batches as there are had been seen before this update."""
         return update * self.accumulate // self.batches_per_epoch
 
-    def at(self, update: int) -> list[MicroBatch]:
-        """The batches of an update (counted from 0)."""
-        first = update * self.accumulate
-        return [self._micro_batch(number) for number in range(first, first + self.accumulate)]
+    def at(self, update: int, only: Sequence[int] | None = None) -> list[MicroBatch]:
+        """The batches of an update (counted from 0); with `only`, those of them with these numbers."""
+        numbers = range(self.accumulate) if only is None else only
+        return [self._micro_batch(update * self.accumulate + number) for number in numbers]
 
     def _micro_batch(self, number: int) -> MicroBatch:
         rounds, turn = divmod(number, len(self._turns))

@@ -10,6 +10,7 @@ comes from the training part, so nothing of the future is in what the model is g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -135,10 +136,10 @@ class SeriesPlan:
         rows = self._rows[torch.from_numpy(origins - (self.layout.window - 1))]
         return WindowBatch(rows[:, : self.layout.window], rows[:, self.layout.window :], tuple(origins.tolist()))
 
-    def at(self, update: int) -> list[WindowBatch]:
-        """The batches of an update (counted from 0)."""
-        first = update * self.accumulate
-        return [self._batch(number) for number in range(first, first + self.accumulate)]
+    def at(self, update: int, only: Sequence[int] | None = None) -> list[WindowBatch]:
+        """The batches of an update (counted from 0); with `only`, those of them with these numbers."""
+        numbers = range(self.accumulate) if only is None else only
+        return [self._batch(update * self.accumulate + number) for number in numbers]
 
     def _batch(self, number: int) -> WindowBatch:
         epoch, place = divmod(number, self.batches_per_epoch)

@@ -88,10 +88,10 @@ class WindowPlan:
     def batches_per_epoch(self) -> int:
         return sum(self.batches)
 
-    def at(self, update: int) -> list[TextBatch]:
-        """The batches of an update (counted from 0)."""
-        first = update * self.accumulate
-        return [self._batch(number) for number in range(first, first + self.accumulate)]
+    def at(self, update: int, only: Sequence[int] | None = None) -> list[TextBatch]:
+        """The batches of an update (counted from 0); with `only`, those of them with these numbers."""
+        numbers = range(self.accumulate) if only is None else only
+        return [self._batch(update * self.accumulate + number) for number in numbers]
 
     def _batch(self, number: int) -> TextBatch:
         rounds, turn = divmod(number, len(self._turns))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -68,8 +68,8 @@ class ForecastingTask:
     def origins(self, part: str) -> IntArray:
         return self.layout.origins(part, len(self.series))
 
-    def batches(self, update: int) -> list[WindowBatch]:
-        return self.plan.at(update)
+    def batches(self, update: int, only: Sequence[int] | None = None) -> list[WindowBatch]:
+        return self.plan.at(update, only)
 
     def name_batch(self, batch: WindowBatch) -> str:
         shown = ", ".join(str(origin + 1) for origin in batch.origins[:5])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -90,8 +90,8 @@ class LanguageTask:
             f"{self.plan.batches_per_epoch:,} batches an epoch"
         )
 
-    def batches(self, update: int) -> list[TextBatch]:
-        return self.plan.at(update)
+    def batches(self, update: int, only: Sequence[int] | None = None) -> list[TextBatch]:
+        return self.plan.at(update, only)
 
     def name_batch(self, batch: TextBatch) -> str:
         store, corpus = self.stores[batch.corpus], self.recipe.data.train[batch.corpus]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -47,9 +47,10 @@ class Task(Protocol):
         """How much data there is, in words."""
         ...
 
-    def batches(self, update: int) -> list[Any]:
+    def batches(self, update: int, only: Sequence[int] | None = None) -> list[Any]:
         """The micro-batches of an update, a pure function of its number. Each has `.tokens`, `.to(device)` and
-        `.split(parts)`, and is as long as it has rows."""
+        `.split(parts)`, and is as long as it has rows. With `only`, those of them with these numbers: one of several
+        processes needs no others."""
         ...
 
     def validate(self) -> dict[str, float]:
