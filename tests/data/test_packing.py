@@ -87,3 +87,21 @@ def test_a_text_alone() -> None:
     side = PackedSide.of(batch.source, 100)
     torch.testing.assert_close(side.table[:4], PackedPairs.of(batch, (100, 0)).source.table[:4])
     assert side.to("cpu").tokens == batch.source.tokens
+
+
+def test_what_repeats_has_one_shape() -> None:
+    """However many sentences there are: within a factor of two, and where none is very long."""
+    shapes = set()
+    for _ in range(10):
+        packed = PackedPairs.of(random_pairs(some_lengths(int(torch.randint(15, 25, ())), 20)), (1200, 900))
+        told = packed.repeating()
+        assert told is not None
+        for side, real in ((told.source, packed.source), (told.target, packed.target)):
+            assert torch.equal(side.starts[: len(real)], real.starts)
+            assert torch.equal(side.lengths[: len(real)], real.lengths)
+            ends = side.starts + side.lengths
+            assert torch.equal(side.starts[1:], ends[:-1]), "sentences and padding leave nothing out"
+            assert int(ends[-1]) == side.table.size(1) == side.tokens
+            assert int(side.lengths.max()) <= side.longest
+        shapes.add((told.source.starts.shape, told.target.starts.shape, told.source.longest, told.target.longest))
+    assert len(shapes) == 1

@@ -67,6 +67,23 @@ def test_packed_is_padded(position: str, norm: str) -> None:
             )  # fmt: skip
 
 
+@pytest.mark.parametrize("position", ["learned", "relative"])
+def test_a_batch_that_repeats_is_the_same(position: str) -> None:
+    """Told with bounds instead of sizes: several pieces of padding, sentences that are not there."""
+    model = model_of(position=position, encoder_layers=1, decoder_layers=1)
+    for pairs in (3, 9):
+        packed = PackedPairs.of(random_pairs(some_lengths(pairs, 9)), (400, 700))
+        told = packed.repeating()
+        assert told is not None
+        assert told.source.longest > model.section.max_positions
+        expected = packed_states(model, packed)
+        found = model(told.source, told.target)[0, : packed.tokens]
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        (one,) = torch.autograd.grad(expected.square().sum(), model.embedding.weight)
+        (other,) = torch.autograd.grad(found.square().sum(), model.embedding.weight)
+        torch.testing.assert_close(other, one, atol=1e-4, rtol=1e-4)
+
+
 def test_a_sentence_does_not_depend_on_its_neighbours() -> None:
     model, batch = model_of(), random_pairs([(5, 7), (3, 2), (8, 4)])
     changed = random_pairs([(5, 7), (3, 2), (8, 4)])

@@ -22,7 +22,7 @@ Integers = npt.NDArray[np.int64]
 NOTHING = -1  # is wanted: of padding, and of a side that is only read
 # the rows of the table
 IDS, POSITION, BEGIN, STOP, OTHER_BEGIN, OTHER_STOP, WANTED = range(7)
-ROWS, SHORT = 64, 512  # a repeating batch has a multiple of so many sentences, and a bound on their length from here on
+FEW, SHORT = 64, 256  # sentences, and tokens in the longest: the least bounds that are told in batches that repeat
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,18 @@ class PackedSide:
         table, starts, lengths = (t.to(device, non_blocking=True) for t in (self.table, self.starts, self.lengths))
         return PackedSide(table, starts, lengths, self.tokens, self.longest)
 
-    def repeating(self) -> PackedSide:
-        """The same row, told so that nothing but the contents of its tensors changes from batch to batch: the padding
-        is one more sentence, rows that do not exist are empty ones at the end, and `longest` is a bound."""
-        size, missing = self.table.size(1), -(len(self) + 1) % ROWS
-        starts = F.pad(torch.cat([self.starts, self.starts.new_tensor([self.tokens])]), (0, missing), value=size)
-        lengths = F.pad(torch.cat([self.lengths, self.lengths.new_tensor([size - self.tokens])]), (0, missing))
-        longest = max(self.longest, size - self.tokens, SHORT)
-        return PackedSide(self.table, starts, lengths, size, 1 << (longest - 1).bit_length())
+    def bounded(self) -> PackedSide:
+        """The same row, told without its own sizes: `longest` is a bound, the padding is some more sentences."""
+        size, longest = self.table.size(1), _power_of_two(max(self.longest, SHORT))
+        padding = torch.arange(self.tokens, size, longest, device=self.starts.device)
+        starts, lengths = torch.cat([self.starts, padding]), torch.cat([self.lengths, size - padding])
+        return PackedSide(self.table, starts, lengths.clamp(max=longest), size, longest)
+
+    def with_rows(self, rows: int) -> PackedSide:
+        """As many sentences, by empty ones at the end."""
+        missing, size = rows - len(self), self.table.size(1)
+        starts, lengths = F.pad(self.starts, (0, missing), value=size), F.pad(self.lengths, (0, missing))
+        return PackedSide(self.table, starts, lengths, self.tokens, self.longest)
 
     def twice(self, other_size: int) -> PackedSide:
         """The row, and the row again behind it; `other_size` is the other side's N."""
@@ -146,8 +150,13 @@ class PackedPairs:
         return PackedPairs(self.source.to(device), self.target.to(device), self.indices, self.corpus, self.filled)
 
     def repeating(self) -> PackedPairs | None:
-        """The same pairs for a recording or a compiled program, where the shapes are those of other batches too."""
-        return PackedPairs(self.source.repeating(), self.target.repeating()) if self.filled else None
+        """The same pairs for a recording or a compiled program: nothing but the contents of tensors changes from batch
+        to batch, within bounds that are powers of two. None where rows are not of a size that was asked for."""
+        if not self.filled:
+            return None
+        source, target = self.source.bounded(), self.target.bounded()
+        rows = _power_of_two(max(FEW, len(source), len(target)))
+        return PackedPairs(source.with_rows(rows), target.with_rows(rows))
 
     def twice(self) -> PackedPairs:
         """All pairs, and all pairs again."""
@@ -166,6 +175,10 @@ class PackedPairs:
         """The same sentences in `parts` smaller batches (fewer, when there are fewer sentences), without padding."""
         device = self.source.table.device
         return [PackedPairs.of(part).to(device) for part in self.unpacked().split(parts)]
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 def _bounds(side: PackedSide) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from jumok.layers.spans import Spans, end_to_end, mask_of, side_by_side, spread
 
-LONG = 512  # tokens in a sentence: beyond, the 128 × 128 tiles of flash attention are no waste
+LONG = 512  # tokens in the mean sentence: from here on the 128 × 128 tiles of flash attention are no waste
 WIDEST = 128  # numbers of a head that the kernel can take
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own way to run kernels without a GPU
 triton = find_spec("triton")
@@ -74,11 +74,11 @@ def padded(query_NHD: Tensor, key_MGD: Tensor, value_MGD: Tensor, spans: Spans, 
 
 
 def suits_flash(query: Tensor, spans: Spans, dropout: float) -> bool:
-    """Whether there are long sentences, and flash attention can do what is asked for."""
+    """Whether sentences are long, and flash attention can do what is asked for."""
     halves = query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
     if not halves or dropout or torch.are_deterministic_algorithms_enabled():  # its gradient is not, the kernel's is
         return False
-    return max(spans.queries.longest, spans.keys.longest) > LONG
+    return any(side.tokens >= LONG * len(side) for side in (spans.queries, spans.keys))
 
 
 def suits_kernel(query: Tensor) -> bool:

@@ -64,8 +64,9 @@ def end_to_end(x_BHTD: Tensor, side: PackedSide) -> Tensor:
 
 
 def mask_of(side: PackedSide) -> Tensor:
-    """(B, S) True where there is a token of the sentence"""
-    return torch.arange(side.longest, device=side.lengths.device) < side.lengths[:, None]
+    """(B, S) True where there is a token of the sentence. A row that stands for none (a batch that repeats has some)
+    has one too: where all is masked there are no weights, and their gradient is not a number."""
+    return torch.arange(side.longest, device=side.lengths.device) < side.lengths.clamp(min=1)[:, None]
 
 
 def spread(x_MGD: Tensor, heads: int) -> Tensor:

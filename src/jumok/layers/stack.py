@@ -67,8 +67,8 @@ class Stack(nn.Module):
         is several sentences end to end."""
         tokens = embedded_BTD.size(1) if packed is None else packed.longest
         filled = 0 if cache is None else cache.filled
-        # where rows differ, columns may be left from longer rows that have gone: no position of any row that is there
-        # and what is `longest` in a packed batch may be a bound that no sentence has
+        # where rows differ, columns may be left from longer rows that have gone: no position of any row that is there;
+        # and the longest sentence of a packed batch may be a bound that none has
         bounded = packed is not None or (cache is not None and cache.lengths is not None)
         if not bounded or not isinstance(self.added, Learned):
             self.reach(filled + tokens)
