@@ -11,17 +11,17 @@ Nothing waits for the GPU, and no shape depends on what the targets are: it can 
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from jumok.layers.loss import logit_gradient_, wide, word_losses
+from jumok.layers.packed_attention import HAS_TRITON
 from jumok.layers.r_drop import agreement_gradient, agreement_losses
 
 kernels: Any = None
-if find_spec("triton") is not None:
+if HAS_TRITON:
     from jumok.layers import loss_triton as kernels
 
 # Logits that are there at once. A GPU needs large products to be fast; a CPU is faster while they stay in its cache.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from jumok.data.batch import Sequences
 from jumok.models.predictor import Predictor
@@ -21,6 +21,7 @@ class EncoderDecoder(Predictor):
 
     attends = True  # whether the target looks at the source, so that there is something to show
     packs = False  # whether it can learn from packed batches (data/packing.py)
+    replays = False  # whether its training may be compiled and recorded: nothing in it waits for the GPU
     longest = sys.maxsize  # most tokens it can write, <eos> included
 
     def encode(self, batch: Sequences) -> Any:

@@ -40,6 +40,7 @@ class Prompt:
 class LanguageModel(Predictor):
     """`forward` gives hidden states, `head` turns those that are needed into logits; the rest is for generating."""
 
+    replays = False  # whether its training may be compiled and recorded: nothing in it waits for the GPU
     carries = False  # whether reading on from `past` is what it was made for, however long the text
 
     def __init__(self, vocabulary: int, embedding: int, width: int, tied: bool, word_dropout: float) -> None:
@@ -169,6 +170,8 @@ class RecurrentLanguageModel(LanguageModel):
 
 class TransformerLanguageModel(LanguageModel):
     """h = blocks(E[y] √d), each position looking at itself and what came before."""
+
+    replays = True
 
     def __init__(self, section: TransformerLanguageSection, vocabulary: int) -> None:
         super().__init__(vocabulary, section.width, section.width, section.tie_embeddings, section.word_dropout)

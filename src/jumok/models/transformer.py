@@ -68,7 +68,7 @@ class Cache:
 
 
 class Transformer(EncoderDecoder):
-    packs = True
+    packs = replays = True
 
     def __init__(self, section: TransformerSection, source_size: int, target_size: int) -> None:
         super().__init__()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from jumok.data.batch import PairBatch, Sequences
+from jumok.data.dealing import Deal
 from jumok.data.layout import IntArray
 from jumok.data.packing import PackedPairs
 from jumok.data.plan import Plan, held_out, length_batches
@@ -20,16 +22,17 @@ from jumok.data.readers import first_line, read_pairs
 from jumok.data.store import TokenStore, default_cache
 from jumok.errors import BadInput
 from jumok.layers.loss import IGNORED
+from jumok.layers.packed_attention import HAS_TRITON
 from jumok.models.build import build
 from jumok.models.encoder_decoder import EncoderDecoder
-from jumok.recipe import Corpus, Recipe
+from jumok.recipe import Corpus, Recipe, TransformerSection
 from jumok.tasks.metrics import corpus_scores
 from jumok.tasks.objective import Loss, Objective
 from jumok.tasks.translator import Translator
+from jumok.tasks.word_loss import word_loss, word_r_drop
 from jumok.text.dropout import BpeDropout
 from jumok.text.tokenizer import Tokenizer
 
-from jumok.tasks.word_loss import word_loss, word_r_drop
 Say = Callable[[str], None]
 
 
@@ -47,10 +50,10 @@ class TranslationObjective(Objective):
         label_smoothing: float = 0.0,
         teacher_forcing: float = 1.0,
         r_drop: float = 0.0,
+        loss_chunk: int = 0,
     ) -> None:
         super().__init__()
         self.model, self.loss_chunk = model, loss_chunk
-        loss_chunk: int = 0,
         self.label_smoothing, self.teacher_forcing, self.r_drop = label_smoothing, teacher_forcing, r_drop
 
     def forward(self, batch: PairBatch | PackedPairs) -> Loss:
@@ -71,11 +74,11 @@ class TranslationObjective(Objective):
         own_words = {"teacher_forcing": self.teacher_forcing} if self.training and self.teacher_forcing < 1 else {}
         hidden_BTD = self.model(batch.source, target_BT[:, :-1], **own_words)
         real_BT = batch.target.mask[:, 1:]
+        if real_BT.is_cuda:  # to pick the real ones would have to wait until it is known how many there are
+            return hidden_BTD.flatten(0, 1), target_BT[:, 1:].masked_fill(~real_BT, IGNORED).flatten()
         # only real positions go through the vocabulary: padding costs nothing there
         return hidden_BTD[real_BT], target_BT[:, 1:][real_BT]
 
-        if real_BT.is_cuda:  # to pick the real ones would have to wait until it is known how many there are
-            return hidden_BTD.flatten(0, 1), target_BT[:, 1:].masked_fill(~real_BT, IGNORED).flatten()
     def _packed_words(self, batch: PackedPairs, passes: int) -> tuple[Tensor, Tensor]:
         if not self.model.packs:
             raise BadInput("training.pack needs a Transformer: a recurrent model reads padded rows. Leave it at auto.")
@@ -101,6 +104,18 @@ class Held:
         pairs = enumerate(read_pairs(self.corpus, self.split))
         found = [pair for line, pair in islice(pairs, max(wanted) + 1) if line in wanted]
         return [source for source, _ in found], [target for _, target in found]
+
+
+def chooses_packing(recipe: Recipe, device: torch.device) -> bool:
+    """`auto`: on a GPU, where the model can and there is a kernel for its attention."""
+    section = recipe.model
+    if isinstance(section, TransformerSection):
+        if recipe.training.pack == "auto":
+            return device.type == "cuda" and section.position != "relative" and HAS_TRITON
+        return recipe.training.pack
+    if recipe.training.pack is True:
+        raise BadInput("training.pack needs a Transformer: a recurrent model reads padded rows. Leave it at auto.")
+    return False
 
 
 class TranslationTask:
@@ -138,8 +153,9 @@ class TranslationTask:
             ]
             count = sum(len(held.rows) for held in self.held)
             say(f"no validation data given: {count} training pairs are kept back for it")
+        self.packed = chooses_packing(recipe, device)
         self.plan = Plan(
-            self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, exclude=kept_back
+            self.stores, weights, training.batch_tokens, recipe.seed, training.accumulate, kept_back, self.packed
         )
         self.dropouts: tuple[BpeDropout, BpeDropout] | None = None
         if training.bpe_dropout:
@@ -178,9 +194,25 @@ class TranslationTask:
         first = [number for number, tag in enumerate(tags) if tag not in tags[:number]]
         return {n: held_out(self.stores[n], self.recipe.data.hold_out, self.recipe.seed) for n in first}
 
-    def batches(self, update: int) -> list[PairBatch]:
-        batches = [self.stores[micro.corpus].batch(micro.indices, micro.corpus) for micro in self.plan.at(update)]
-        return [self._cut_anew(batch, update, micro) for micro, batch in enumerate(batches)]
+    def batches(self, update: int, only: Sequence[int] | None = None) -> list[Any]:
+        planned = self.plan.at(update, only)
+        numbered = zip(planned, range(len(planned)) if only is None else only, strict=True)
+        batches = [
+            self._cut_anew(self.stores[micro.corpus].batch(micro.indices, micro.corpus), update, number)
+            for micro, number in numbered
+        ]
+        return [self._packed(batch) for batch in batches] if self.packed else batches
+
+    def _packed(self, batch: PairBatch) -> PackedPairs:
+        """Rows of the size that all batches of the corpus have; a larger one gets an eighth more, until it fits."""
+        layout = self.plan.layouts[batch.corpus]
+        assert isinstance(layout, Deal)
+        needed = batch.source.tokens, batch.tokens
+        sizes = [
+            size + max(0, -((size - tokens) // (size // 8))) * (size // 8)
+            for size, tokens in zip(layout.budget, needed, strict=True)
+        ]
+        return PackedPairs.of(batch, (sizes[0], sizes[1]))
 
     def _cut_anew(self, batch: PairBatch, update: int, micro: int) -> PairBatch:
         """With BPE dropout: other cuts of the same words. The plan stands, on the lengths without it."""

@@ -1,0 +1,165 @@
+"""The training engine on a GPU: recorded, compiled and packed updates are the plain ones, and a resumed run the same.
+
+On a machine with a GPU: make gpu-check
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.data.packing import PackedPairs
+from jumok.tasks.build import build_task
+from jumok.training.optimizer import build_optimizer
+from jumok.training.precision import Precision
+from jumok.training.run import RunFolder
+from jumok.training.step import Step
+from jumok.training.verify import differences
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU (make gpu-check)")
+SMALL = ["data.train.pairs=3000", "data.valid.pairs=50", "model.width=64", "model.heads=4", "model.feed_forward=128"]
+SMALL += ["training.batch_tokens=1500", "threads=1", "device=cuda", "exact=false"]
+
+
+@pytest.fixture(autouse=True)
+def _full_precision() -> None:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def trained(
+    keys: list[str], updates: int = 8, dtype: torch.dtype = torch.float32, name: str = "transformer-tiny"
+) -> Any:
+    """Losses, norms, and all weights after some updates; and what was said."""
+    recipe = recipes.read(name, [*SMALL, *keys])
+    device = torch.device("cuda")
+    task = build_task(recipe, device, lambda text: None, None)
+    objective = task.objective.to(device)
+    said: list[str] = []
+    step = Step(
+        objective,
+        build_optimizer(objective, recipe.training),
+        recipe.training,
+        1,
+        Precision(dtype, device),
+        said.append,
+    )
+    values = [step(task.batches(update), update, 1e-3).values() for update in range(updates)]
+    numbers = torch.tensor([[one["loss"], one["gradient_norm"]] for one in values])
+    weights = torch.cat([parameter.detach().flatten() for parameter in objective.parameters()]).cpu()
+    return numbers, weights, step, said
+
+
+def test_packed_is_padded_without_dropout() -> None:
+    """The same batch, padded and packed: loss and gradients."""
+    recipe = recipes.read("transformer-tiny", [*SMALL, "model.dropout=0", "training.pack=false"])
+    task = build_task(recipe, torch.device("cuda"), lambda text: None, None)
+    objective = task.objective.cuda().train()
+    batch = task.batches(0)[0]
+    found = []
+    for given in (batch, PackedPairs.of(batch), PackedPairs.of(batch, (2048, 2048)).repeating()):
+        objective.zero_grad()
+        loss = objective(given.to("cuda"))
+        loss.sum.backward()
+        gradients = torch.cat([parameter.grad.flatten() for parameter in objective.parameters()])
+        found.append((loss.sum.detach(), gradients.clone()))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=2e-4, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["transformer-tiny", "transformer-lm"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_recorded_updates_are_the_plain_ones(name: str, dtype: torch.dtype) -> None:
+    """Dropout on: a replay draws what the launches would have drawn."""
+    plain = trained(["training.graphs=false"], dtype=dtype, name=name)
+    recorded = trained(["training.graphs=true"], dtype=dtype, name=name)
+    assert len(recorded[2].graphs.recordings) >= 1, recorded[3]
+    assert not recorded[3]
+    print(
+        f"\n{name} {dtype}: {len(recorded[2].graphs.recordings)} recordings, largest difference of a loss "
+        f"{(plain[0] - recorded[0]).abs().max():.2e}, of a weight {(plain[1] - recorded[1]).abs().max():.2e}"
+    )
+    torch.testing.assert_close(recorded[0], plain[0], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(recorded[1], plain[1], rtol=1e-2, atol=2e-3)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.parametrize("graphs", ["false", "true"])
+def test_compiled_updates_are_the_plain_ones(graphs: str) -> None:
+    plain = trained(["model.dropout=0", "training.graphs=false"])
+    compiled = trained(["model.dropout=0", f"training.graphs={graphs}", "training.compile=true"])
+    assert "compiled in" in compiled[3][0]
+    assert len(compiled[3]) <= 2, compiled[3]
+    torch.testing.assert_close(compiled[0], plain[0], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(compiled[1], plain[1], rtol=1e-2, atol=1e-3)
+
+
+def test_activations_computed_again_change_nothing_and_take_less() -> None:
+    peaks, found = [], []
+    for again in ("false", "true"):
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        keys = ["training.graphs=false", f"training.checkpoint_activations={again}", "training.batch_tokens=8000"]
+        before = torch.cuda.memory_allocated()
+        found.append(trained(keys, updates=3)[:2])
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    print(f"\npeak memory: {peaks[0] / 2**20:.0f} MiB, computed again {peaks[1] / 2**20:.0f} MiB")
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-4, atol=1e-4)
+    assert peaks[1] < peaks[0]
+
+
+def test_a_batch_that_does_not_fit_is_done_in_pieces() -> None:
+    """The GPU is given away but for a little: the update goes through all the same, with the same gradient norm."""
+    keys = ["model.dropout=0", "training.graphs=false", "training.pack=false", "training.batch_tokens=30000"]
+    whole, _, _, said = trained(keys, updates=1)
+    assert not said
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(min(1.0, (torch.cuda.memory_reserved() + 700 * 2**20) / total))
+    try:
+        pieces, _, _, said = trained(keys, updates=1)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.empty_cache()
+    if not said:
+        pytest.skip("all fitted into 700 MiB: nothing was split")
+    assert "did not fit into memory" in said[0]
+    torch.testing.assert_close(pieces, whole, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_a_resumed_run_is_bit_identical(precision: str, tmp_path: Path) -> None:
+    """Packed, recorded, exact: stopped in the middle."""
+
+    def short(updates: int) -> recipes.Recipe:
+        keys = [*SMALL[:-1], "exact=true", f"training.precision={precision}", f"training.updates={updates}"]
+        keys += [
+            "training.checkpoint_every=10",
+            "training.log_every=1",
+            "training.validate_every=10",
+            "training.schedule=constant",
+        ]
+        return recipes.read("transformer-tiny", [*keys, "training.validate_sentences=20", "training.ema=0.9"])
+
+    class Stop(Exception):
+        pass
+
+    class StopAt:
+        def event(self, event: str, update: int, values: dict[str, object]) -> None:
+            if update == 17:
+                raise Stop
+
+        def close(self) -> None: ...
+
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    api.train(short(30), whole, quiet=True, report=False)
+    with pytest.raises(Stop):
+        api.train(short(30), stopped, quiet=True, report=False, sinks=[StopAt()])
+    api.train(None, stopped, resume=True, quiet=True, report=False)
+    assert differences(RunFolder(whole), RunFolder(stopped)) == []
