@@ -43,6 +43,9 @@ def search(attempt: Try, budget: int, seconds: float) -> Search:
 
     low, high = (budget, None) if fits(budget) else (None, budget)
     found.fits = low is not None
+    if "late" in found.own:
+        found.bound = "time"
+        return found
     while low is not None and high is None:
         last = found.tried[low]
         if last.get("whole"):
@@ -65,4 +68,4 @@ def search(attempt: Try, budget: int, seconds: float) -> Search:
 
 def rounded(size: float) -> int:
     """A number that looks as if somebody had chosen it."""
-    return int(size) if size < 4 * ROUND else int(size // ROUND) * ROUND
+    return int(size) if size < 16 * ROUND else int(size // ROUND) * ROUND

@@ -30,6 +30,9 @@ TIMED = 6.0  # seconds of updates
 VALIDATING = 90.0
 SAFE = 0.9  # of the largest budget that fits: other batches, other moments
 
+# of the memory: `working` is room for the largest piece of the activations once more, as the backward pass needs it
+PARTS = ("weights", "gradients", "optimiser", "average", "activations", "working", "libraries")
+
 Say = Callable[[str], None]
 
 
@@ -102,12 +105,14 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
     """Everything that needs the model to run."""
     say("counting what a batch keeps in memory …")
     counted = session.ask(patience + 60, do="count")
+    began = session.began
+    if "no_memory" in counted:
+        _does_not_fit(recipe, report, "not even a few rows of the worst batch fit into memory", began["limit"], None)
+        return
     if failed := _failure(counted):
         report.add("error", "model", failed, "the first batch", "this would stop the run too: change what it names")
         return
-    began = session.began
-    parts = {name: counted[name] for name in ("weights", "gradients", "optimiser", "average", "activations", "working")}
-    parts["libraries"] = began["base"]
+    parts = {name: counted[name] for name in PARTS}
     predicted, limit = sum(parts.values()), began["limit"]
     report.know("memory", predicted=predicted, parts=parts, limit=limit, rows=counted["rows"], tokens=counted["tokens"])
     report.know("machine", device=began["device"], threads=began["threads"], precision=began["precision"])
@@ -164,8 +169,8 @@ def _time(recipe: Recipe, task: Task, session: Session, report: Report, say: Say
         return
     say("timing a validation …")
     checked = session.ask(VALIDATING, do="validate")
-    if "problem" in checked or "died" in checked:
-        report.add("error", "model", _failure(checked) or "", "the validation", "this would stop the run too")
+    if "late" not in checked and (failed := _failure(checked)):
+        report.add("error", "model", failed, "the validation", "this would stop the run too: change what it names")
         return
     validation = checked.get("seconds")
     often = -(-training.updates // training.validate_every)
@@ -189,6 +194,8 @@ def _failure(answer: dict[str, Any]) -> str | None:
     """What went wrong when it was tried, in words; None when nothing did."""
     if "problem" in answer:
         return str(answer["problem"])
+    if "no_memory" in answer:
+        return f"out of memory ({answer['no_memory']})"
     if "died" in answer:
         return f"the trial ended with code {answer['died']}: {answer['told']}"
     return f"no answer in {answer['late']:.0f} s" if "late" in answer else None

@@ -151,7 +151,9 @@ def _cores() -> int:
 
 
 def duration(seconds: float) -> str:
-    """Time for people: 40 s, 12 min, 3.5 h, 2.1 days."""
+    """Time for people: 23 ms, 40 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds < 0.95:
+        return f"{1000 * seconds:.3g} ms"
     for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} min" if unit == "min" else f"{seconds / size:.1f} {unit}"

@@ -25,6 +25,7 @@ from jumok import recipe as recipes
 from jumok.errors import Failure, JumokError
 from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
+from jumok.training.averaging import RunningAverage
 from jumok.training.device import choose_device, repeatable
 from jumok.training.doctor.worst import first_rows, worst_batch
 from jumok.training.memory import available, forget_peak, limit_memory, peak_resident, resident
@@ -45,8 +46,7 @@ class DidNotFit(Exception):
 class Patient:
     """A run as training would begin it, on which things are tried."""
 
-    def __init__(self, recipe: Recipe, saved: Path | None, device: torch.device, memory: int | None) -> None:
-        self.base = (resident() or 0) if device.type == "cpu" else 0  # Python and its libraries
+    def __init__(self, recipe: Recipe, saved: Path | None, device: torch.device) -> None:
         plain = recipe.training.model_copy(update={"compile": False, "graphs": False})
         self.recipe, self.device = recipe.model_copy(update={"training": plain}), device
         self.task = build_task(self.recipe, device, lambda message: None, saved)
@@ -55,9 +55,9 @@ class Patient:
         precision = Precision(choose_precision(plain.precision, device), device)
         self.step = Step(self.objective, self.optimizer, plain, recipe.seed, precision, _refuse)
         self.meter = Meter(self.objective, device, precision.dtype)
-        self.limit = self._limited(memory)
+        self.average = RunningAverage(self.objective.model, plain.ema) if plain.ema else None  # it takes room
 
-    def _limited(self, memory: int | None) -> int | None:
+    def limit_memory(self, memory: int | None) -> int | None:
         """The most bytes that this process takes from now on: what was asked for, else (nearly) all that is free."""
         if self.device.type == "cuda":
             free, total = torch.cuda.mem_get_info(self.device)
@@ -75,35 +75,47 @@ class Patient:
         kinds: dict[str, Callable[..., dict[str, Any]]] = {
             "count": self.count, "try": self.attempt, "time": self.time, "validate": self.validate,
         }  # fmt: skip
-        return kinds[str(request.pop("do"))](**request)
+        try:
+            return kinds[str(request.pop("do"))](**request)
+        except (MemoryError, RuntimeError) as error:
+            if not is_memory_trouble(error):
+                raise
+            return {"no_memory": str(error).partition("\n")[0]}
 
     def count(self) -> dict[str, Any]:
         """Bytes of the parameters, and of what a row of the worst batch keeps for its backward pass."""
         parameters = [parameter for parameter in self.objective.parameters() if parameter.requires_grad]
         weights = sum(parameter.nbytes for parameter in parameters)
         numbers = sum(parameter.numel() for parameter in parameters)
+        self._prepare()
+        libraries = 0 if self.device.type == "cuda" else (resident() or 0) - 3 * weights
         worst = worst_batch(self.task, self.recipe.training.batch_tokens)
         batch = self.task.batches(0)[0] if worst is None else worst.batch
-        few, more = first_rows(batch, 1), first_rows(batch, COUNTED_ROWS)
-        kept, largest = self._kept(few), 0
-        if len(more) > len(few):
-            (kept_more, largest_more), (kept_few, largest_few) = self._kept(more), kept
-            rows = (len(batch) - len(few)) / (len(more) - len(few))
-            activations = kept_few + (kept_more - kept_few) * rows
-            largest = int(largest_few + (largest_more - largest_few) * rows)
-        else:
-            activations, largest = kept
+        parts = batch.split(-(-len(batch) // COUNTED_ROWS))
+        some = {index: parts[index] for index in (0, len(parts) // 2, len(parts) - 1)}  # rows may differ in length
+        activations, largest = map(max, zip(*(self._of_all(part, len(batch)) for part in some.values()), strict=True))
         return {
             "parameters": numbers,
             "weights": weights,
             "gradients": weights,
             "optimiser": 2 * weights,
             "average": weights if self.recipe.training.ema else 0,
-            "activations": int(activations),
-            "working": int(largest),
+            "activations": activations,
+            "working": largest,
+            "libraries": max(0, libraries),
             "rows": len(batch),
             "tokens": batch.tokens,
         }
+
+    def _of_all(self, few: Any, rows: int) -> tuple[int, int]:
+        """What `rows` such rows keep, and the largest piece of it: each adds as much as these do."""
+        first = first_rows(few, 1)
+        kept, largest = self._kept(first)
+        if len(few) > len(first):
+            times = (rows - len(first)) / (len(few) - len(first))
+            more, larger = self._kept(few)
+            kept, largest = kept + int((more - kept) * times), largest + int((larger - largest) * times)
+        return kept, largest
 
     def _kept(self, batch: Any) -> tuple[int, int]:
         """Bytes that autograd keeps of a forward pass, parameters aside, and the largest piece of it."""
@@ -135,10 +147,8 @@ class Patient:
             outcome = self.step([worst_one], 0, 0.0)
             finite = all(value == value and abs(value) < float("inf") for value in outcome.values().values())
             fits = True
-        except (DidNotFit, MemoryError, Failure):
-            fits = finite = False
-        except RuntimeError as error:
-            if not any(words in str(error).lower() for words in ("memory", "bad_alloc", "could not create")):
+        except (DidNotFit, MemoryError, RuntimeError, Failure) as error:
+            if isinstance(error, RuntimeError) and not is_memory_trouble(error):
                 raise
             fits = finite = False
         self._wait()
@@ -188,6 +198,12 @@ class Patient:
             torch.cuda.synchronize(self.device)
 
 
+def is_memory_trouble(error: Exception) -> bool:
+    """Under a limit the libraries below PyTorch fail too, each in its own words."""
+    words = ("memory", "bad_alloc", "could not create a primitive", "could not execute a primitive")
+    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
+
+
 def _refuse(message: str) -> None:
     """What a step says is that it splits the batch."""
     raise DidNotFit(message)
@@ -207,10 +223,10 @@ def main() -> None:
         recipe = recipes.check(yaml.safe_load(first["recipe"]), "recipe")
         device = choose_device(recipe.device)
         with repeatable(recipe.threads, device, recipe.exact) as threads:
-            patient = Patient(recipe, Path(first["saved"]) if first["saved"] else None, device, first["memory"])
-            dtype = str(patient.step.precision.dtype).removeprefix("torch.")
-            known = {"device": device.type, "threads": threads, "precision": dtype}
-            _tell(answers, **known, limit=patient.limit, base=patient.base)
+            patient = Patient(recipe, Path(first["saved"]) if first["saved"] else None, device)
+            dtype, limit = str(patient.step.precision.dtype), patient.limit_memory(first["memory"])
+            known = {"device": device.type, "threads": threads, "precision": dtype.removeprefix("torch.")}
+            _tell(answers, **known, limit=limit)
             for line in sys.stdin:
                 _tell(answers, **patient.answer(json.loads(line)))
     except JumokError as error:
