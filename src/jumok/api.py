@@ -20,9 +20,6 @@ from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
-from jumok.inspect.forecast_report import write_forecast_report
-from jumok.inspect.language_report import write_language_report
-from jumok.inspect.run_report import write_run_report
 from jumok.inspect.view import View
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
@@ -218,6 +215,8 @@ def _load_translator(run: RunFolder, recipe: Recipe, device: torch.device, say: 
 
 
 def _report_translation(model: TrainedTranslator, recipe: Recipe, folder: RunFolder, task: TranslationTask) -> None:
+    from jumok.inspect.run_report import write_run_report  # matplotlib: not for who only resumes
+
     write_run_report(model.tagged(task.held[0].corpus.tag), recipe, folder, *task.shown[0])
 
 
@@ -231,6 +230,8 @@ def _load_language_model(run: RunFolder, recipe: Recipe, device: torch.device, s
 
 
 def _report_language(model: TrainedLanguageModel, recipe: Recipe, folder: RunFolder, task: LanguageTask) -> None:
+    from jumok.inspect.language_report import write_language_report
+
     write_language_report(model, recipe, folder, task.opening())
 
 
@@ -245,6 +246,8 @@ def _load_forecaster(run: RunFolder, recipe: Recipe, device: torch.device, say: 
 
 
 def _report_forecast(model: TrainedForecaster, recipe: Recipe, folder: RunFolder, task: ForecastingTask) -> None:
+    from jumok.inspect.forecast_report import write_forecast_report
+
     write_forecast_report(model, recipe, folder)
 
 
