@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from copy import copy
 from importlib import resources
 from pathlib import Path
@@ -25,7 +26,6 @@ from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.recipe import ForecasterSection, Recipe
-from jumok.tasks.build import build_task
 from jumok.tasks.engine import Engine
 from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.generator import Generator
@@ -36,10 +36,12 @@ from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
 from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
 from jumok.text.tokenizer import Tokenizer
-from jumok.training import checkpoint
+from jumok.training import checkpoint, distributed
+from jumok.training.building import build_together, check
 from jumok.training.device import choose_device, repeatable
 from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard, WeightsAndBiases
 from jumok.training.loop import Loop
+from jumok.training.resuming import recipe_to_train, restored
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
@@ -283,40 +285,53 @@ def train(
     quiet: bool = False,
     report: bool = True,
 ) -> Any:
-    """Train a recipe (or its name, with `key=value` overrides) into a run folder, or go on with one; then load it."""
+    """Train a recipe (or its name, with `key=value` overrides) into a run folder, or go on with one; then load it.
+
+    Processes that torchrun has started train together: the first of them gets the model, the others None.
+    """
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
-    path = Path(run)
-    say: Say = (lambda message: None) if quiet else warn
-    if isinstance(recipe, str):
-        recipe = recipes.read(recipe, overrides)
-    if resume:
-        recipe = _recipe_to_resume(RunFolder.open(path), recipe)
-    elif recipe is None:
-        raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
-    else:
-        RunFolder.check_free(path)
-        recipe = _with_absolute_paths(recipe)
-    device = choose_device(recipe.device)
-    with repeatable(recipe.threads, device, recipe.exact) as threads:
-        saved = RunFolder(path).tokenizer if resume and RunFolder(path).tokenizer.is_dir() else None
-        task = build_task(recipe, device, say, saved)
-        total = None if minutes else recipe.training.updates
-        fresh = TrainState(total=total, minutes=minutes, threads=threads, data=task.data_keys, device=device.type)
-        # Only now, when the data has been read and found good, does the run come into being
-        folder = RunFolder(path)
-        with folder.locked():
+    given = recipes.read(recipe, overrides) if isinstance(recipe, str) else recipe
+    folder = RunFolder(Path(run))
+    with distributed.joined() as ranks, ExitStack() as held:
+        say: Say = (lambda message: None) if quiet or ranks.rank else warn
+        ranks.same(recipe=given and given.model_dump(mode="json"), command=[resume, minutes])
+        resume = resume or ranks.first(lambda: distributed.goes_on(folder.path))
+        chosen = ranks.recipe(lambda: recipe_to_train(given, folder, resume))
+        device = choose_device(chosen.device)
+        distributed.check_devices(device)
+        check(chosen, ranks, resume, say)
+        threads = held.enter_context(repeatable(chosen.threads, device, chosen.exact))
+        saved = folder.tokenizer if resume and folder.tokenizer.is_dir() else None
+        task = build_together(chosen, device, say, saved, ranks)
+        fresh = TrainState(
+            total=None if minutes else chosen.training.updates,
+            minutes=minutes,
+            threads=threads,
+            world=ranks.world,
+            data=task.data_keys,
+            device=device.type,
+        )
+
+        def begin() -> None:
+            """Only now, when the data has been read and found good, does the run come into being."""
+            held.enter_context(folder.locked(0 if ranks.alone else distributed.LINGERING))
             if not resume:
-                RunFolder.create(path, recipe)
+                RunFolder.create(folder.path, chosen)
+                distributed.note_launch(folder.path)
             if saved is None and task.tokenizers:
-                with disk_errors_named("saving the tokenizers", path, "Free some space and start again."):
+                with disk_errors_named("saving the tokenizers", folder.path, "Free some space and start again."):
                     save_tokenizers(folder.tokenizer, dict(task.tokenizers))
-            if isinstance(task, ForecastingTask) and not has_series(path):
-                save_series(path, task.series, task.layout)
-            _run(task, recipe, folder, fresh, device, resume, sinks, say, quiet)
-            model = load(path, device.type, say)
-            if report and not folder.report.exists():
-                REPORTS[recipe.task](model, recipe, folder, task)
+            if isinstance(task, ForecastingTask) and not has_series(folder.path):
+                save_series(folder.path, task.series, task.layout)
+
+        ranks.first(begin)
+        _run(task, chosen, folder, fresh, device, resume, sinks, say, quiet, ranks)
+        if ranks.rank:
+            return None
+        model = load(folder.path, device.type, say)
+        if report and not folder.report.exists():
+            REPORTS[chosen.task](model, chosen, folder, task)
     return model
 
 
@@ -330,13 +345,19 @@ def _run(
     sinks: Sequence[Sink],
     say: Say,
     quiet: bool,
+    ranks: distributed.Ranks,
 ) -> None:
-    """The training itself, from the newest good checkpoint or from the start."""
+    """The training itself, from the newest good checkpoint or from the start. One process writes and tells."""
     with Events([]) as events:
-        loop = Loop(task, recipe, folder, device, fresh, events)
-        found = checkpoint.newest_good(folder, say) if resume else None
+        loop = Loop(task, recipe, folder, device, fresh, events, ranks)
+        found = checkpoint.newest_good(folder, say, ranks=ranks) if resume else None
         if found is not None:
-            loop.state = _restored(loop.restore(found), fresh, say)
+            loop.state = restored(loop.restore(found), fresh, say)
+        if ranks.rank:
+            if not loop.state.stopped:
+                loop.go()
+            return
+        if found is not None:
             checkpoint.repair_pointers(folder, loop.state)
         checkpoint.discard_unfinished(folder)
         if loop.state.stopped:
@@ -350,7 +371,8 @@ def _run(
         if not quiet:
             parameters = sum(p.numel() for p in loop.objective.parameters())
             threads = f"{fresh.threads} thread{'s' * (fresh.threads > 1)}"
-            say(f"{parameters:,} parameters on {device} ({threads}), {task.sizes()}")
+            together = "" if ranks.alone else f"{ranks.world} processes, each "
+            say(f"{parameters:,} parameters on {together}{device} ({threads}), {task.sizes()}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update, task.objective.counted))
         if loop.state.total is None:
             say("measuring the speed of the first updates …")
@@ -359,53 +381,3 @@ def _run(
         state = loop.go()
         if state.total is None or state.update < state.total:
             say(f"stopped early after update {state.update}: {state.stopped}")
-
-
-def _with_absolute_paths(recipe: Recipe) -> Recipe:
-    train = [corpus.resolved() for corpus in recipe.data.train]
-    valid = [corpus.resolved() for corpus in recipe.data.valid]
-    series = recipe.data.series.resolved() if recipe.data.series is not None else None
-    named = {"train": train, "valid": valid, "series": series}
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update=named)})
-
-
-def _recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
-    """A run goes on with the recipe it began with; a different one on the command line is refused, key by key."""
-    stored = folder.recipe()
-    if given is not None:
-        before, now = _flat(stored.model_dump()), _flat(_with_absolute_paths(given).model_dump())
-        differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
-        if differing:
-            raise BadInput(
-                f"{folder.path} was begun with another recipe; these keys differ: {', '.join(differing[:8])}. "
-                f"Resume without naming a recipe, or start a new run in another folder."
-            )
-    return stored
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    if isinstance(value, dict):
-        return {key: leaf for name, part in value.items() for key, leaf in _flat(part, f"{path}.{name}").items()}
-    return {path.lstrip("."): value}
-
-
-def _restored(saved: TrainState, fresh: TrainState, say: Say) -> TrainState:
-    if saved.device != fresh.device:
-        say(f"note: this run used {saved.device} and goes on with {fresh.device}: results will differ in the last bits")
-        saved.device = fresh.device
-    if saved.data != fresh.data:
-        raise BadInput(
-            "the training or validation data has changed since this run began, so it cannot be continued exactly. "
-            "Put the old files back, or start a new run in another folder."
-        )
-    if saved.threads != fresh.threads:
-        say(
-            f"note: this run used {saved.threads} threads and goes on with {fresh.threads}: "
-            "results may differ in the last bits"
-        )
-        saved.threads = fresh.threads
-    if saved.total is None:
-        saved.minutes = fresh.minutes or saved.minutes
-    elif fresh.minutes is not None:
-        say(f"--minutes is ignored: this run's plan was fixed at {saved.total} updates when it began")
-    return saved

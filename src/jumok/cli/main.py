@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 import traceback
@@ -27,7 +28,7 @@ from jumok.cli import (
     train,
     translate,
 )
-from jumok.errors import BadInput, JumokError, ReaderGone
+from jumok.errors import BadInput, JumokError, ReaderGone, ToldElsewhere
 
 # Typer carries its own copy of click in newer versions: take the class from where Typer's own errors have it
 UsageProblem = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -97,7 +98,7 @@ def run(arguments: Sequence[str]) -> int:
     except JumokError as error:
         if debug:
             traceback.print_exc()
-        if not isinstance(error, ReaderGone):
+        if not _is_told_elsewhere(error):
             print(f"jumok: {error}", file=sys.stderr)
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
@@ -122,6 +123,12 @@ def run(arguments: Sequence[str]) -> int:
         else:
             print(_unexpected(error, arguments), file=sys.stderr)
         return 1
+
+
+def _is_told_elsewhere(error: JumokError) -> bool:
+    """Processes that torchrun starts on one machine read the same input: what is wrong with it, the first one tells."""
+    another = os.environ.get("LOCAL_RANK", "0") != "0"
+    return isinstance(error, ReaderGone | ToldElsewhere) or (another and isinstance(error, BadInput))
 
 
 LESS_MEMORY = {

@@ -58,6 +58,8 @@ def train(
     series = {"column": column, "horizon": horizon, "window": window, "season": season}
     chosen = described(recipe, overrides or [], files, series)
     model = api.train(chosen, run, resume=resume, minutes=minutes)
+    if model is None:  # another process tells
+        return
     if isinstance(model, api.TrainedForecaster):
         typer.echo(f"\n{model.evaluate().summary()}")
     following = NEXT[model.recipe.task].format(run=run)

@@ -35,10 +35,14 @@ from safetensors import safe_open
 from torch import Tensor
 
 import jumok
+from jumok import recipe as recipes
 from jumok.errors import BadInput, Failure, JumokError, ToldElsewhere
+from jumok.files import replace_file
+from jumok.recipe import Recipe
 
 PATIENCE = timedelta(days=2)  # for a validation or a checkpoint of the first process
 MEETING = timedelta(minutes=30)  # for all to come together, and for gradients
+LINGERING = 60.0  # seconds that processes of a torchrun that was killed may take to end
 BUCKET = 1 << 24  # numbers sent at once: 64 MB of them are copied side by side
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -141,15 +145,18 @@ class Ranks:
             raise
         return self.share([True, value])[1]
 
-    def in_turn(self, action: Callable[[], Any]) -> Any:
-        """All do it: the first process, then one on each other machine, then the rest, who find what was kept."""
-        made: list[Any] = []
-        self.first(lambda: made.append(action()))
+    def after_first(self, action: Callable[[], Any]) -> None:
+        """All but the first process do it: one on each machine, then the rest, who find what that one has kept."""
         for turn in (1, 2) if not self.alone else ():
             if self.rank and turn == (1 if self.local == 0 else 2):
-                made.append(action())
+                action()
             self.total()
-        return made[0]
+
+    def recipe(self, choose: Callable[[], Recipe]) -> Recipe:
+        """The recipe that the first process has chosen."""
+        if self.alone:
+            return choose()
+        return recipes.check(self.first(lambda: choose().model_dump(mode="json")), "the first process's recipe")
 
     def told(self, error: JumokError) -> JumokError:
         """An error that all processes meet at the same time: one says it."""
@@ -309,12 +316,20 @@ def is_lost(error: RuntimeError) -> bool:
     )
 
 
-def launch() -> str | None:
-    """What torchrun calls this start of it; the same for workers that it starts anew. None: without torchrun."""
-    name = os.environ.get("TORCHELASTIC_RUN_ID")
+def launch() -> str:
+    """What torchrun calls this start of it; the same for workers that it starts once more. Empty without torchrun."""
+    name = os.environ.get("TORCHELASTIC_RUN_ID", "")
     return f"{os.getppid()}" if name == "none" else name
 
 
-def started_anew() -> bool:
-    """torchrun has started the workers once more after one of them died (`--max-restarts`)."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+def note_launch(run: Path) -> None:
+    """Remember in a new run which start of torchrun has made it."""
+    if launch():
+        replace_file(run / ".launch", launch() + "\n")
+
+
+def goes_on(run: Path) -> bool:
+    """Whether torchrun has started its workers once more (`--max-restarts`): then the run they have made goes on."""
+    note = run / ".launch"
+    started_anew = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+    return started_anew and note.is_file() and note.read_text(encoding="utf-8").strip() == launch()

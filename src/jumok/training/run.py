@@ -100,9 +100,12 @@ class RunFolder:
         return recipes.check(raw, origin)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One process at a time may train here. The system frees the lock when its holder dies, however it dies."""
-        lock = FileLock(self.path / ".lock", timeout=0)
+    def locked(self, patience: float = 0) -> Iterator[None]:
+        """One process at a time may train here. The system frees the lock when its holder dies, however it dies.
+
+        Somebody who is about to end is waited for this many seconds.
+        """
+        lock = FileLock(self.path / ".lock", timeout=patience)
         try:
             with disk_errors_named("making the run folder", self.path, "Choose another --run."):
                 self.path.mkdir(parents=True, exist_ok=True)

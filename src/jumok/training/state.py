@@ -24,6 +24,7 @@ class TrainState:
     window: dict[str, float] = field(default_factory=dict)  # sums since the last line of progress
     metrics_bytes: int = 0  # length of metrics.jsonl at this moment
     threads: int = 0
+    world: int = 1  # processes
     device: str = "cpu"
     data: list[str] = field(default_factory=list)  # keys of the token stores: what was learned from
     scale: float | None = None  # of the loss, with float16

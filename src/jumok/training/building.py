@@ -1,0 +1,79 @@
+"""The same task at all processes: the first one trains tokenizers and encodes corpora, the others find them done."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from jumok.errors import BadInput
+from jumok.recipe import Recipe
+from jumok.tasks.build import build_task
+from jumok.tasks.objective import Task
+from jumok.training.distributed import Ranks, code
+
+Say = Callable[[str], None]
+
+
+def build_together(recipe: Recipe, device: torch.device, say: Say, saved: Path | None, ranks: Ranks) -> Task:
+    """As `build_task`. Files that a recipe names must be there on all machines, the run folder on the first only."""
+    made: list[Task] = []
+
+    def build_first() -> dict[str, str]:
+        made.append(build_task(recipe, device, say, saved))
+        return {} if ranks.alone else _tokenizer_files(made[0])
+
+    files = ranks.first(build_first)
+
+    def build_other() -> None:
+        with tempfile.TemporaryDirectory(prefix="jumok-tokenizers-") as place:
+            for name, content in files.items():
+                (Path(place) / name).parent.mkdir(parents=True, exist_ok=True)
+                (Path(place) / name).write_text(content, encoding="utf-8", newline="\n")
+            made.append(build_task(recipe, device, say, Path(place)))
+
+    ranks.after_first(build_other)
+    ranks.same(**{"version of jumok or PyTorch": code(), "training data": made[0].data_keys})
+    return made[0]
+
+
+def _tokenizer_files(task: Task) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="jumok-tokenizers-") as place:
+        for name, tokenizer in task.tokenizers.items():
+            tokenizer.save(Path(place) / name)
+        files = sorted(path for path in Path(place).rglob("*") if path.is_file())
+        return {path.relative_to(place).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+def check(recipe: Recipe, ranks: Ranks, resume: bool, say: Say) -> None:
+    """What cannot be trained by so many processes is refused before anything is read."""
+    training, world = recipe.training, ranks.world
+    if ranks.alone:
+        return
+    if training.shard:
+        for key, value, instead in (
+            ("precision", training.precision == "float16", "bfloat16"),
+            ("compile", training.compile, "false"),
+            ("graphs", training.graphs is True, "auto"),
+        ):
+            if value:
+                raise ranks.told(BadInput(f"training.{key} does not go with training.shard: use {key}={instead}"))
+    accumulate, idle = training.accumulate, world - training.accumulate
+    micro_batches = f"training.accumulate={accumulate}: an update has {accumulate} micro-batch{'es' * (accumulate > 1)}"
+    if idle > 0 and not resume:
+        raise ranks.told(
+            BadInput(
+                f"{micro_batches}, so {idle} of {world} processes would have nothing to do. Give "
+                f"training.accumulate={world} (or a multiple of it); with "
+                f"training.batch_tokens={max(1, training.batch_tokens * accumulate // world)} an update stays as large."
+            )
+        )
+    if idle > 0:
+        say(f"note: {micro_batches}, so {idle} of {world} processes have nothing to do: go on with {accumulate}")
+    elif accumulate % world:
+        say(
+            f"note: {micro_batches} for {world} processes, so {world - accumulate % world} of them wait while the "
+            f"others compute the last: a multiple of {world} would be faster"
+        )
