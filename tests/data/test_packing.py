@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed_checks import random_pairs, some_lengths
+from seeded import seed  # noqa: F401  fresh inputs in every run
 
 from jumok.data.batch import END, PAD, PairBatch
 from jumok.data.packing import NOTHING, PackedPairs, PackedSide

@@ -148,9 +148,8 @@ def backward(
     for_query: Tiles, for_key: Tiles,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     query, key, value = _rowwise(query, key, value)
-    gradient = gradient.contiguous()
+    gradient, seed = gradient.contiguous(), low if seed is None else seed
     (tokens, heads, _), (keys, groups, _) = query.shape, key.shape
-    seed = low if seed is None else seed
     dq, dk, dv = (x.new_empty(x.shape) for x in (query, key, value))
     delta = torch.empty_like(level)
     _gradient_of_queries[(triton.cdiv(tokens, for_query.own), heads)](
@@ -158,7 +157,7 @@ def backward(
         *_strides(query, key, value), TILE_M=for_query.own, TILE_N=for_query.others,
         **_constants(query, key, dropout, for_query),
     )  # fmt: skip
-    _gradient_of_keys[(triton.cdiv(keys, for_key.own), groups)](
+    _gradient_of_keys[(triton.cdiv(keys, for_key.own), groups)](  # after it: it reads δ
         gradient, query, key, value, level, delta, low, high, first, last, seed, dk, dv, scale, dropout, tokens, keys,
         *_strides(query, key, value), TILE_M=for_key.others, TILE_N=for_key.own,
         **_constants(query, key, dropout, for_key),
