@@ -88,6 +88,29 @@ def test_a_corpus_is_exactly_one_kind(corpus: dict[str, Any], tmp_path: Path) ->
         recipes.read(str(file))
 
 
+def test_patterns_become_the_files_they_match(tmp_path: Path) -> None:
+    for name in ("2.de", "1.de", "1.en", "2.en", "odd[1].de", "1.fr"):
+        (tmp_path / name).touch()
+    (tmp_path / "3.de").mkdir()
+
+    def corpus(source: str, target: str) -> recipes.Corpus:
+        named = [f"data.train.source={tmp_path / source}", f"data.train.target={tmp_path / target}"]
+        return recipes.read("lstm", named).data.train[0]
+
+    def files(*names: str) -> list[str]:
+        return [str(tmp_path / name) for name in names]
+
+    several = corpus("[12].de", "?.en")
+    assert (several.source, several.target) == (files("1.de", "2.de"), files("1.en", "2.en"))
+    assert corpus("odd[1].de", "1.fr").source == files("odd[1].de"), "a file of that very name"
+    with pytest.raises(BadInput, match=r"source has 2 file\(s\) and target has 1"):
+        corpus("?.de", "*.fr")
+    with pytest.raises(BadInput, match=r"\*\.ko: no file matches"):
+        corpus("?.de", "*.ko")
+    text = recipes.read("lstm-lm", [f'data.train.text=["{tmp_path}/*.fr", "{tmp_path}/2.*"]']).data.train[0].text
+    assert text == files("1.fr", "2.de", "2.en")
+
+
 def test_files_that_are_no_recipes(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='Did you mean "lstm"'):
         recipes.read("lsmt")

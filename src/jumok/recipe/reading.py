@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from glob import glob
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from jumok.errors import BadInput, did_you_mean
 from jumok.recipe.models import model_kind
 from jumok.recipe.whole import Recipe
 
+PATTERN = re.compile(r"[*?[]")
 BROUGHT = ("source", "target", "file", "text")  # keys of a corpus that name a user's own files
 
 
@@ -38,6 +41,7 @@ def read(name: str, overrides: Sequence[str] = ()) -> Recipe:
     for override in overrides:
         _override(raw, override)
     _drop_foreign_validation(raw, overrides)
+    _find_files(raw)
     return check(raw, origin)
 
 
@@ -50,6 +54,28 @@ def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> N
     corpora = valid if isinstance(valid, list) else [valid]
     if brings_files and not names_validation and all(isinstance(one, dict) and "grammar" in one for one in corpora):
         raw["data"]["valid"] = None
+
+
+def _find_files(raw: dict[str, Any]) -> None:
+    """Patterns (`shards/*.de.gz`) become the files they match today, in the order of their names: a run that goes on
+    learns from the same ones."""
+    data = raw["data"] if isinstance(raw.get("data"), dict) else {}
+    for corpora in (data.get("train"), data.get("valid")):
+        for corpus in corpora if isinstance(corpora, list) else [corpora]:
+            for key in BROUGHT if isinstance(corpus, dict) else ():
+                named = corpus.get(key)
+                patterns = named if isinstance(named, list) else [named]
+                if any(isinstance(pattern, str) and PATTERN.search(pattern) for pattern in patterns):
+                    corpus[key] = [file for pattern in patterns for file in _matching(pattern)]
+
+
+def _matching(pattern: Any) -> list[Any]:
+    if not isinstance(pattern, str) or not PATTERN.search(pattern) or Path(pattern).exists():
+        return [pattern]
+    found = sorted(path for path in glob(pattern, recursive=True) if Path(path).is_file())
+    if not found:
+        raise BadInput(f"{pattern}: no file matches this pattern")
+    return found
 
 
 def about(name: str) -> str:

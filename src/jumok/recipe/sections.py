@@ -35,11 +35,14 @@ TagName = Annotated[str, BeforeValidator(_tag_name), Field(pattern=r"^[A-Za-z0-9
 class Corpus(Section):
     """Sentence pairs (two parallel files, or one file with both sides), plain text, or the embedded grammar."""
 
-    source: Shards = Field([], description="Plain text, one sentence a line (.gz, .xz, .zst too); a list for shards.")
+    source: Shards = Field(
+        [],
+        description="Plain text, one sentence a line (.gz, .xz, .zst too); a list or a pattern (parts/*.de) for shards.",
+    )
     target: Shards = Field([], description="The translations, line by line; as many shards as `source` has.")
-    file: Shards = Field([], description="TSV or JSONL with both sides in one file; a list for shards.")
+    file: Shards = Field([], description="TSV or JSONL with both sides in one file; a list or a pattern for shards.")
     text: Shards = Field(
-        [], description="Plain text for a language model, read from beginning to end; a list for shards."
+        [], description="Plain text for a language model, read from beginning to end; a list or a pattern for shards."
     )
     columns: tuple[int | str, int | str] = Field(
         (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
