@@ -142,14 +142,10 @@ def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     if "time" in facts:
         timed = facts["time"]
         mfu = "" if timed["mfu"] is None else f", MFU {timed['mfu']:.1%}"
-        yield (
-            "time",
-            (
-                f"{duration(timed['total'])} in all: {duration(timed['update'])} an update "
-                f"({timed['tokens_per_second']:,.0f} tokens/s{mfu}), {timed['validations']} validations of "
-                + ("more than a minute" if timed["validation"] is None else f"at most {duration(timed['validation'])}")
-            ),
-        )
+        often = f"{timed['validations']:,} validation{'s' * (timed['validations'] != 1)}"
+        each = "more than a minute" if timed["validation"] is None else f"at most {duration(timed['validation'])}"
+        update = f"{duration(timed['update'])} an update ({timed['tokens_per_second']:,.0f} tokens/s{mfu})"
+        yield "time", f"{duration(timed['total'])} in all: {update}, {often} of {each}"
 
 
 def _memory(memory: dict[str, Any]) -> Iterator[tuple[str, str]]:

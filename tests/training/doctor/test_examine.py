@@ -36,10 +36,11 @@ class InProcess:
     """A session without a process: quick, and without a limit."""
 
     answers: dict[str, dict[str, Any]]  # what is answered instead, by what is asked
+    device = "cpu"
 
     def __init__(self, recipe: Recipe, saved: Path | None, plugins: Any = (), memory: int | None = None) -> None:
         self.patient = Patient(recipe, saved, torch.device("cpu"))
-        self.began = {"device": "cpu", "threads": 1, "precision": "float32", "limit": memory or 10**10}
+        self.began = {"device": self.device, "threads": 1, "precision": "float32", "limit": memory or 10**10}
 
     def __enter__(self) -> Self:
         return self
@@ -149,6 +150,10 @@ def test_the_budget_that_fits_is_named(answers: Any, monkeypatch: pytest.MonkeyP
     (finding,) = [finding for finding in report.findings if finding.level == "error"]
     assert finding.where == "training.batch_tokens=256"
     assert finding.todo.startswith(f"training.batch_tokens={int(0.9 * largest)} fits")
+    monkeypatch.setattr(InProcess, "device", "cuda")
+    on_gpu = examined(patience=10.0)
+    assert not on_gpu.would_fail  # there the batch is split, and the run goes on
+    assert any("in pieces" in finding.what for finding in on_gpu.findings)
 
 
 def test_a_short_run_is_told_what_it_does_not_see(answers: Any) -> None:

@@ -107,7 +107,7 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
     counted = session.ask(patience + 60, do="count")
     began = session.began
     if "no_memory" in counted:
-        _does_not_fit(recipe, report, "not even a few rows of the worst batch fit into memory", began["limit"], None)
+        _does_not_fit(recipe, report, began, "not even a few rows of the worst batch fit into memory", None)
         return
     if failed := _failure(counted):
         report.add("error", "model", failed, "the first batch", "this would stop the run too: change what it names")
@@ -118,7 +118,7 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
     report.know("machine", device=began["device"], threads=began["threads"], precision=began["precision"])
     if not trial:
         if limit is not None and predicted > limit:
-            _does_not_fit(recipe, report, f"{in_words(predicted)} are needed by prediction", limit, None)
+            _does_not_fit(recipe, report, began, f"{in_words(predicted)} are needed by prediction", None)
         return
     found = _find_budget(recipe, session, report, say, patience)
     if found.fits:
@@ -126,7 +126,7 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
 
 
 def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, patience: float) -> Search:
-    budget, limit = recipe.training.batch_tokens, session.began["limit"]
+    budget = recipe.training.batch_tokens
 
     def attempt(size: int) -> dict[str, Any]:
         say(f"trying training.batch_tokens={size} …")
@@ -145,19 +145,24 @@ def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, pat
     elif not found.fits:
         peak = own.get("peak")
         what = "the worst batch does not fit" + (f" (it had {in_words(peak)} when it failed)" if peak else "")
-        _does_not_fit(recipe, report, what, limit, found.largest)
+        _does_not_fit(recipe, report, session.began, what, found.largest)
     elif not own.get("finite", True):
         what = "the loss of the worst batch is not a number"
         report.add("error", "model", what, f"training.precision={recipe.training.precision}", "try float32 or bfloat16")
     return found
 
 
-def _does_not_fit(recipe: Recipe, report: Report, what: str, limit: int | None, largest: int | None) -> None:
+def _does_not_fit(recipe: Recipe, report: Report, began: dict[str, Any], what: str, largest: int | None) -> None:
+    """On a GPU such a batch is done in pieces, if those fit; on the CPU the system ends who takes too much."""
     fitting = f"training.batch_tokens={int(SAFE * largest)} fits" if largest else "not even a small batch fits"
+    if largest is None and "prediction" in what:
+        fitting = "let it be tried (without --no-trial), which finds what fits"
     todo = f"{fitting}; or lower data.max_length or model.width, or turn on training.checkpoint_activations"
-    there = f" ({in_words(limit)} may be used)" if limit is not None else ""
+    there = f" ({in_words(began['limit'])} may be used)" if began["limit"] is not None else ""
+    in_pieces = began["device"] == "cuda" and largest is not None and not recipe.training.shard
+    slow = ": the run would do it in pieces, which is slow" if in_pieces else ""
     where = f"training.batch_tokens={recipe.training.batch_tokens}"
-    report.add("error", "memory", f"{what}{there}", where, todo)
+    report.add("warning" if in_pieces else "error", "memory", f"{what}{there}{slow}", where, todo)
 
 
 def _time(recipe: Recipe, task: Task, session: Session, report: Report, say: Say, found: Search) -> None:

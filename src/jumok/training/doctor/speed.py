@@ -47,7 +47,7 @@ def check_speed(recipe: Recipe, measured: Measured, report: Report, fits: int | 
         slow(
             f"{measured.padding:.0%} of what is computed is padding",
             f"training.batch_tokens={training.batch_tokens}, data.max_length={recipe.data.max_length}",
-            "larger batches hold sentences that are more alike; or training.pack=true (Transformers)",
+            "training.pack=true (Transformers), or smaller batches: their sentences are more alike",
         )
     if measured.validation is not None:
         share = measured.validation / (measured.validation + training.validate_every * measured.update)
