@@ -8,6 +8,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,28 @@ def test_a_batch_is_what_padding_by_hand_gives(tmp_path: Path, tokenizer: Tokeni
             assert ours.lengths.tolist() == theirs.lengths.tolist()
             assert ours.ids.dtype == theirs.ids.dtype
         assert (batch.indices, batch.corpus, batch.tokens) == (tuple(indices), 3, by_hand.tokens)
+
+
+def test_texts_are_looked_for_once(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    pairs = random_pairs(40)
+    pairs[3] = ("", "blank")
+    store = open_store(write_corpus(tmp_path, pairs), tokenizer, tmp_path / "cache")
+    rows, read = np.array([30, 2, 3]), list[tuple[str, str]]()
+
+    def reading() -> Iterator[tuple[str, str]]:
+        for pair in pairs:
+            read.append(pair)
+            yield pair
+
+    expected = [pairs[2], pairs[4], pairs[31]]
+    assert store.texts(rows, reading) == expected
+    assert read == pairs[:32], "no further than needed"
+    assert store.texts(rows, lambda: pytest.fail("read again")) == expected
+    (kept,) = store.folder.glob("texts-*")
+    for damage in ("", "[[1]]", "3"):
+        kept.write_text(damage)
+        assert store.texts(rows, reading) == expected
+    assert store.texts(rows[:1], reading) == expected[2:]
 
 
 def test_blank_and_long_pairs_are_left_out_counted_and_named(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -15,7 +15,11 @@ files; what a batch costs depends neither on the corpus nor on the number of sha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +27,7 @@ import numpy as np
 import torch
 
 from jumok.data.batch import END, START, PairBatch, Sequences
-from jumok.data.folders import default_cache
+from jumok.data.folders import UNREADABLE, default_cache, disk_trouble, put
 from jumok.data.hashes import Hashes
 from jumok.data.joined import Joined
 from jumok.data.sharding import build
@@ -92,6 +96,19 @@ class TokenStore(Stored):
         """Source and target ids of one pair, without special tokens."""
         s, t = self._source_offsets, self._target_offsets
         return self._source[s[index] : s[index + 1]], self._target[t[index] : t[index + 1]]
+
+    def texts(self, rows: IntArray, read: Callable[[], Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:
+        """Pairs as they stand in the files, in the files' order. `read` goes through them, once: what was found is kept
+        beside the store, for the next session of a run."""
+        lines = np.sort(self._lines[rows])
+        path = self.folder / f"texts-{hashlib.sha256(lines.tobytes()).hexdigest()[:16]}.json"
+        with contextlib.suppress(*UNREADABLE):
+            return [(source, target) for source, target in json.loads(path.read_text(encoding="utf-8"))]
+        wanted, last = set(lines.tolist()), int(lines.max())
+        found = [pair for line, pair in islice(enumerate(read()), last + 1) if line in wanted]
+        with disk_trouble(self.folder):
+            put(path, json.dumps(found))
+        return found
 
     def batch(self, indices: Sequence[int] | IntArray, corpus: int = 0) -> PairBatch:
         """The pairs side by side: `tokens <eos>` and `<sos> tokens <eos>`."""

@@ -60,13 +60,13 @@ def _find_files(raw: dict[str, Any]) -> None:
     """Patterns (`shards/*.de.gz`) become the files they match today, in the order of their names: a run that goes on
     learns from the same ones."""
     data = raw["data"] if isinstance(raw.get("data"), dict) else {}
-    for corpora in (data.get("train"), data.get("valid")):
-        for corpus in corpora if isinstance(corpora, list) else [corpora]:
-            for key in BROUGHT if isinstance(corpus, dict) else ():
-                named = corpus.get(key)
-                patterns = named if isinstance(named, list) else [named]
-                if any(isinstance(pattern, str) and PATTERN.search(pattern) for pattern in patterns):
-                    corpus[key] = [file for pattern in patterns for file in _matching(pattern)]
+    named = [data.get("train"), data.get("valid")]
+    corpora: list[Any] = [corpus for one in named for corpus in (one if isinstance(one, list) else [one])]
+    for corpus in corpora:
+        for key in BROUGHT if isinstance(corpus, dict) else ():
+            patterns = corpus.get(key) if isinstance(corpus.get(key), list) else [corpus.get(key)]
+            if any(isinstance(pattern, str) and PATTERN.search(pattern) for pattern in patterns):
+                corpus[key] = [file for pattern in patterns for file in _matching(pattern)]
 
 
 def _matching(pattern: Any) -> list[Any]:

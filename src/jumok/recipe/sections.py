@@ -37,7 +37,7 @@ class Corpus(Section):
 
     source: Shards = Field(
         [],
-        description="Plain text, one sentence a line (.gz, .xz, .zst too); a list or a pattern (parts/*.de) for shards.",
+        description="Plain text, one sentence a line (.gz, .xz, .zst too); a list or pattern (parts/*.de) for shards.",
     )
     target: Shards = Field([], description="The translations, line by line; as many shards as `source` has.")
     file: Shards = Field([], description="TSV or JSONL with both sides in one file; a list or a pattern for shards.")

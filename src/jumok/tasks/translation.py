@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +99,7 @@ class Held:
 
     def texts(self, count: int) -> tuple[list[str], list[str]]:
         """The first pairs, as they stand in the files."""
-        wanted = {self.store.line(row) for row in self.rows[:count].tolist()}
-        pairs = enumerate(read_pairs(self.corpus, self.split))
-        found = [pair for line, pair in islice(pairs, max(wanted) + 1) if line in wanted]
+        found = self.store.texts(self.rows[:count], lambda: read_pairs(self.corpus, self.split))
         return [source for source, _ in found], [target for _, target in found]
 
 
