@@ -113,30 +113,22 @@ def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         yield "machine", f"{machine['device']}{threads}, {machine['precision']}"
     if "data" in facts:
         data = facts["data"]
-        epochs = f"; {data['updates']:,} updates are {data['epochs']:.3g} epochs" if data["epochs"] else ""
+        many = data["epochs"] or 0.0
+        epochs = f"; {data['updates']:,} updates are {many:,.{0 if many >= 10 else 2}f} epochs" if many else ""
         yield "data", f"{data['sizes']}{epochs}"
     for side, known in facts.get("vocabulary", {}).items():
-        yield (
-            "vocabulary",
-            (
-                f"{side}: {known['size']:,} entries ({known['kind']}), {known['unknown']:.2%} unknown, "
-                f"{known['single_letters']:.0%} single letters"
-            ),
-        )
+        shares = f"{known['unknown']:.2%} unknown, {known['single_letters']:.0%} single letters"
+        yield "vocabulary", f"{side}: {known['size']:,} entries ({known['kind']}), {shares}"
     for place, known in facts.get("lengths", {}).items():
-        spread = f"median {known['median']}, 99 of 100 up to {known['99 of 100']}, longest {known['longest']} tokens"
+        spread = f"median {known['median']}, 99 of 100 up to {known['p99']}, longest {known['longest']} tokens"
         yield "lengths", f"{place}: {spread}; {known['left_out']:,} left out"
     if "model" in facts:
         yield "model", f"{facts['model']['kind']}, {facts['model']['parameters']:,} parameters"
     if "disk" in facts:
         disk = facts["disk"]
-        yield (
-            "disk",
-            (
-                f"{in_words(disk['needed'])} for {disk['copies']} checkpoints, {in_words(disk['free'])} free in "
-                f"{disk['place']}; encoded data {in_words(disk['token_stores'])} in {disk['cache']}"
-            ),
-        )
+        stores = f"; encoded data {in_words(disk['token_stores'])} in {disk['cache']}" if disk["token_stores"] else ""
+        needed, free = in_words(disk["needed"]), in_words(disk["free"])
+        yield "disk", f"{needed} for {disk['copies']} checkpoints, {free} free in {disk['place']}{stores}"
     if "memory" in facts:
         yield from _memory(facts["memory"])
     if "time" in facts:

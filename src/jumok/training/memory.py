@@ -93,13 +93,14 @@ def in_words(count: float) -> str:
     return f"{count / 1e3:.3g} kB"
 
 
-def limit_memory(more: int) -> None:
-    """From now on this process gets at most so many bytes more, where the system can see to that (Linux)."""
+def limit_memory(more: int) -> bool:
+    """From now on this process gets at most so many bytes more; False where the system cannot see to it (Linux can)."""
     used = _kilobytes(STATUS, "VmData")
     if used is None:
-        return
+        return False
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = used + more
     resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
+    return True

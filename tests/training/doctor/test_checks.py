@@ -117,7 +117,7 @@ def test_what_is_left_out_is_named_with_its_length(tmp_path: Path) -> None:
     assert "the longest: line 102 with 40 tokens, line 51 with 30 tokens" in found.where
     assert "the longest needs 40" in found.todo
     known = report.facts["lengths"][f"{tmp_path / 'a.en'}, {tmp_path / 'a.fr'}"]
-    assert known == {"left_out": 2, "median": 4, "99 of 100": 4, "longest": 4}
+    assert known == {"left_out": 2, "median": 4, "p99": 4, "longest": 4}
 
 
 def test_one_that_is_far_longer_than_the_rest(tmp_path: Path) -> None:

@@ -36,11 +36,12 @@ class InProcess:
     """A session without a process: quick, and without a limit."""
 
     answers: dict[str, dict[str, Any]]  # what is answered instead, by what is asked
-    device = "cpu"
+    device, enforced = "cpu", True
 
     def __init__(self, recipe: Recipe, saved: Path | None, plugins: Any = (), memory: int | None = None) -> None:
         self.patient = Patient(recipe, saved, torch.device("cpu"))
         self.began = {"device": self.device, "threads": 1, "precision": "float32", "limit": memory or 10**10}
+        self.began["enforced"] = self.enforced
 
     def __enter__(self) -> Self:
         return self
@@ -154,6 +155,22 @@ def test_the_budget_that_fits_is_named(answers: Any, monkeypatch: pytest.MonkeyP
     on_gpu = examined(patience=10.0)
     assert not on_gpu.would_fail  # there the batch is split, and the run goes on
     assert any("in pieces" in finding.what for finding in on_gpu.findings)
+
+
+def test_where_nothing_holds_it_back_only_what_should_fit_is_tried(
+    answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def needs(self: Patient, budget: int) -> dict[str, Any]:
+        tried.append(budget)
+        return {"fits": True, "finite": True, "seconds": 0.0, "peak": 1000 * budget, "whole": False}
+
+    monkeypatch.setattr(Patient, "attempt", needs)
+    monkeypatch.setattr(InProcess, "enforced", False)
+    report = examined(patience=10.0, memory=1_500_000)
+    assert max(tried) <= 1500
+    assert 1024 <= report.facts["memory"]["largest"] <= 1500
 
 
 def test_a_short_run_is_told_what_it_does_not_see(answers: Any) -> None:

@@ -127,11 +127,21 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
 
 def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, patience: float) -> Search:
     budget = recipe.training.batch_tokens
+    peaks: dict[int, int] = {}
 
     def attempt(size: int) -> dict[str, Any]:
+        if not session.began["enforced"] and dares_not(size):
+            return {"fits": False}
         say(f"trying training.batch_tokens={size} …")
         answer = session.ask(max(10 * patience, 60), do="try", budget=size)
+        if answer.get("peak"):
+            peaks[size] = answer["peak"]
         return {"fits": False, **answer} if "died" in answer or "late" in answer else answer
+
+    def dares_not(size: int) -> bool:
+        """Where nobody holds the process back, only what should fit by what was measured is tried."""
+        limit = session.began["limit"]
+        return bool(peaks) and (limit is None or max(peaks.values()) * max(1.0, size / max(peaks)) > limit)
 
     found = search(attempt, budget, patience)
     own = found.own

@@ -78,7 +78,7 @@ def widths_of(store: Any) -> IntArray:
 
 def _spread(widths: IntArray) -> dict[str, int]:
     middle, high = np.quantile(widths, (0.5, 0.99))
-    return {"median": int(middle), "99 of 100": int(high), "longest": int(widths.max())}
+    return {"median": int(middle), "p99": int(high), "longest": int(widths.max())}
 
 
 def _share(widths: IntArray, limit: float) -> float:

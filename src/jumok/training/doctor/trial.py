@@ -57,18 +57,17 @@ class Patient:
         self.meter = Meter(self.objective, device, precision.dtype)
         self.average = RunningAverage(self.objective.model, plain.ema) if plain.ema else None  # it takes room
 
-    def limit_memory(self, memory: int | None) -> int | None:
-        """The most bytes that this process takes from now on: what was asked for, else (nearly) all that is free."""
+    def limit_memory(self, memory: int | None) -> tuple[int | None, bool]:
+        """The most bytes that this process takes from now on: what was asked for, else (nearly) all that is free; and
+        whether it cannot take more."""
         if self.device.type == "cuda":
             free, total = torch.cuda.mem_get_info(self.device)
             if memory is not None:
                 torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total), self.device)
-            return memory or free
+            return memory or free, True
         now, there = resident() or 0, available(self.device)
         limit = memory or (None if there is None else now + int(SHARE * there))
-        if limit is not None:
-            limit_memory(max(0, limit - now))
-        return limit
+        return limit, limit is not None and limit_memory(max(0, limit - now))
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """`do`: count, try, time or validate."""
@@ -224,9 +223,10 @@ def main() -> None:
         device = choose_device(recipe.device)
         with repeatable(recipe.threads, device, recipe.exact) as threads:
             patient = Patient(recipe, Path(first["saved"]) if first["saved"] else None, device)
-            dtype, limit = str(patient.step.precision.dtype), patient.limit_memory(first["memory"])
-            known = {"device": device.type, "threads": threads, "precision": dtype.removeprefix("torch.")}
-            _tell(answers, **known, limit=limit)
+            dtype = str(patient.step.precision.dtype).removeprefix("torch.")
+            limit, enforced = patient.limit_memory(first["memory"])
+            known = {"device": device.type, "threads": threads, "precision": dtype}
+            _tell(answers, **known, limit=limit, enforced=enforced)
             for line in sys.stdin:
                 _tell(answers, **patient.answer(json.loads(line)))
     except JumokError as error:
