@@ -1,9 +1,10 @@
 """Peak anonymous memory of training on a large corpus beside a small one: it must stay flat.
 
-    python benchmarks/memory.py [--large 5000000] [--small 50000] [--out FILE]
+    python benchmarks/memory.py [--large 5000000] [--small 50000] [--threads 1] [--out FILE]
 
 Writes two corpora from the embedded grammar as plain text, trains the same small model on each for the same number of
-updates through `jumok train` (tokenizers, token store and validation included), and samples RssAnon from /proc.
+updates through `jumok train` (tokenizers, token store and validation included), and samples RssAnon from /proc, of the
+process and of the helpers that encode with it (`--threads`: as many processes).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from jumok.data import grammar
 
 KEYS = [
-    "threads=1", "model.width=128", "model.embedding=64", "model.layers=1", "tokenizer.vocabulary=4000",
+    "model.width=128", "model.embedding=64", "model.layers=1", "tokenizer.vocabulary=4000",
     "training.updates=200", "training.validate_every=100", "training.validate_sentences=50",
 ]  # fmt: skip
 
@@ -35,19 +36,33 @@ def write(folder: Path, count: int) -> tuple[Path, Path]:
 
 
 def anonymous(process: int) -> int:
-    """Bytes of memory that is neither a file's nor shared: what the corpus must not make grow."""
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0
-    found = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon")]
-    return int(found[0]) * 1024 if found else 0
+    """Bytes of memory that is neither a file's nor shared, of a process and its children: what the corpus must not make
+    grow."""
+    total = 0
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        except OSError:  # it ended
+            continue
+        if process in (int(fields["Pid"]), int(fields["PPid"])):
+            total += int(fields.get("RssAnon", "0").split()[0]) * 1024
+    return total
 
 
-def measure(folder: Path, count: int) -> dict[str, float]:
+def measure(folder: Path, count: int, threads: int) -> dict[str, float]:
     source, target = write(folder, count)
     print(f"{count:,} lines: {(source.stat().st_size + target.stat().st_size) / 1e6:,.0f} MB of text", flush=True)
-    command = [sys.executable, "-m", "jumok", "train", "lstm-luong", *KEYS, "--source", str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "jumok",
+        "train",
+        "lstm-luong",
+        f"threads={threads}",
+        *KEYS,
+        "--source",
+        str(source),
+    ]
     command += ["--target", str(target), "--run", str(folder / f"run-{count}")]
     began, peak = time.monotonic(), 0
     process = subprocess.Popen(command, env={**os.environ, "JUMOK_CACHE": str(folder / f"cache-{count}")})
@@ -64,14 +79,17 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--large", type=int, default=5_000_000)
     parser.add_argument("--small", type=int, default=50_000)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        results = [measure(Path(place), count) for count in (options.small, options.large)]
+        results = [measure(Path(place), count, options.threads) for count in (options.small, options.large)]
     more = results[1]["peak_mib"] - results[0]["peak_mib"]
     print(f"{options.large:,} lines need {more:,.0f} MiB more than {options.small:,} (bar: 1,024 MiB)")
     if options.out:
-        options.out.write_text(json.dumps({"runs": results, "more_mib": more}, indent=1) + "\n")
+        options.out.write_text(
+            json.dumps({"runs": results, "more_mib": more, "threads": options.threads}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -330,6 +330,24 @@ def test_helpers_end_with_who_began(tmp_path: Path, end: str) -> None:
         time.sleep(0.01)
 
 
+def test_a_store_larger_than_memory_reads_the_same(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharding, "SHARD", 64)
+    corpus = write_corpus(tmp_path, 300)
+    small = open_store(corpus, tokenizer, tmp_path / "cache")
+    monkeypatch.setattr("jumok.data.store.installed_memory", lambda: 1000.0)
+    large = open_store(corpus, tokenizer, tmp_path / "cache")
+    assert (small.exceeds_memory, large.exceeds_memory) == (False, True)
+    plan = Plan([large], [1], 120, 5)
+    for update in range(5):
+        (micro,) = plan.at(update)
+        large.announce(micro.indices)
+        batches = [store.batch(micro.indices) for store in (small, large)]
+        assert batches[0].source.ids.tolist() == batches[1].source.ids.tolist()
+        assert batches[0].target.ids.tolist() == batches[1].target.ids.tolist()
+
+
 def test_layouts_are_kept_and_made_again_when_damaged(tmp_path: Path, tokenizer: Tokenizer) -> None:
     store = open_store(write_corpus(tmp_path, 300), tokenizer, tmp_path / "cache")
     for packed in (False, True):

@@ -104,6 +104,8 @@ def build(folder: Path, encoder: Encoder, say: Say, processes: int = 1) -> None:
         with disk_trouble(folder):
             shards = _plan(folder, encoder)
             missing = sum(not is_built(folder, shard) for shard in shards)
+            if missing < len(shards):
+                say(f"{len(shards) - missing} of {len(shards)} shards are encoded already")
             count = min(processes - 1, missing - 1, HELPED_BY) if encoder.files else 0
             with helpers(count, build_shards, folder, encoder, shards, _silent):
                 build_shards(folder, encoder, shards, say)

@@ -18,6 +18,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
+import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -38,6 +40,15 @@ from jumok.text.tokenizer import Tokenizer
 
 __all__ = ["TokenStore", "default_cache"]
 
+MEMORY_SHARE = 0.5  # of what is installed: a smaller store stays in memory once it was read
+
+
+def installed_memory() -> float:
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):  # not on every system; there nothing can be announced either
+        return math.inf
+
 
 class TokenStore(Stored):
     """Sentence pairs as token ids, by number. Lengths are without special tokens."""
@@ -50,6 +61,10 @@ class TokenStore(Stored):
         self._source_offsets, self._target_offsets = (self.map(f"{side}.offsets", np.int64) for side in SIDES)
         self.source_lengths, self.target_lengths = (self.map(f"{side}.lengths", np.int32) for side in SIDES)
         self._lines = self.map("lines.bin", np.int64)
+        self.exceeds_memory = sum(meta["sizes"].values()) > MEMORY_SHARE * installed_memory()
+        if self.exceeds_memory:
+            self._source.scattered()
+            self._target.scattered()
 
     @classmethod
     def open_or_build(
@@ -109,6 +124,12 @@ class TokenStore(Stored):
         with disk_trouble(self.folder):
             put(path, json.dumps(found))
         return found
+
+    def announce(self, rows: IntArray) -> None:
+        """These pairs will be asked for soon. It matters where the store does not stay in memory."""
+        if self.exceeds_memory:
+            self._source.announce(self._source_offsets[rows], self.source_lengths[rows])
+            self._target.announce(self._target_offsets[rows], self.target_lengths[rows])
 
     def batch(self, indices: Sequence[int] | IntArray, corpus: int = 0) -> PairBatch:
         """The pairs side by side: `tokens <eos>` and `<sos> tokens <eos>`."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.folders import UNREADABLE, disk_trouble, read_meta, reserve
+from jumok.data.folders import META, UNREADABLE, clear_abandoned, disk_trouble, read_meta, reserve
 from jumok.errors import BadInput
 
 IntArray = npt.NDArray[Any]
@@ -43,6 +43,7 @@ class Stored:
         path = self.folder / name
         found = _columns(path)
         if found is None:
+            clear_abandoned(self.folder)
             columns = make()
             header = np.array([len(columns), *(count for count, _ in columns)], np.int64)
             with disk_trouble(self.folder, name) as temporary:
@@ -65,7 +66,7 @@ class Stored:
     @classmethod
     def open_or_make(cls, folder: Path, make: Callable[[], None], say: Callable[[str], None]) -> Self:
         """The folder, made first when it is not there or not whole. `say` is told, in sentences."""
-        if folder.exists():
+        if (folder / META).exists():
             try:
                 return cls.open(folder)
             except BadInput as error:

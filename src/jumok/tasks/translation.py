@@ -32,6 +32,7 @@ from jumok.tasks.word_loss import word_loss, word_r_drop
 from jumok.text.dropout import BpeDropout
 from jumok.text.tokenizer import Tokenizer
 
+ANNOUNCED = 4  # updates before its own a batch is asked for, where a store is larger than memory
 Say = Callable[[str], None]
 
 
@@ -193,6 +194,9 @@ class TranslationTask:
 
     def batches(self, update: int, only: Sequence[int] | None = None) -> list[Any]:
         planned = self.plan.at(update, only)
+        if any(store.exceeds_memory for store in self.stores):
+            for micro in self.plan.at(update + ANNOUNCED, only):
+                self.stores[micro.corpus].announce(micro.indices)
         numbered = zip(planned, range(len(planned)) if only is None else only, strict=True)
         batches = [
             self._cut_anew(self.stores[micro.corpus].batch(micro.indices, micro.corpus), update, number)
