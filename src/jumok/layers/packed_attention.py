@@ -78,7 +78,8 @@ def suits_flash(query: Tensor, spans: Spans, dropout: float) -> bool:
     halves = query.is_cuda and query.dtype in (torch.bfloat16, torch.float16)
     if not halves or dropout or torch.are_deterministic_algorithms_enabled():  # its gradient is not, the kernel's is
         return False
-    return any(side.tokens >= LONG * len(side) for side in (spans.queries, spans.keys))
+    queries, keys = spans.queries, spans.keys
+    return queries.tokens >= LONG * len(queries) or keys.tokens >= LONG * len(keys)
 
 
 def suits_kernel(query: Tensor) -> bool:
