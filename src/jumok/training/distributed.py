@@ -279,10 +279,11 @@ def joined() -> Iterator[Ranks]:
     except RuntimeError as error:
         if not is_lost(error):
             raise
+        reason = str(error).splitlines()[0].rpartition("] ")[2].partition(". This is")[0]
         raise Failure(
-            f"process {rank} of {world}: another process of this run has ended, or cannot be reached any more "
-            f"({str(error).splitlines()[0][:200]}). What became of it is in its own messages. When that is mended, the "
-            "same command with --resume goes on from the last checkpoint"
+            f"process {rank} of {world}: another process of this run has ended, or cannot be reached any more; its own "
+            "messages say why (one that is killed has none). All that the last checkpoint holds is safe: the same "
+            f"command with --resume goes on from there. ({reason[:150]})"
         ) from error
     if ours:
         dist.destroy_process_group()

@@ -113,11 +113,11 @@ class Loop:
                 if save or state.stopped:
                     self._save(best=is_best)
                 if stopping and state.stopped is None:
-                    again = "Go on with" if self.ranks.alone else f"Go on with torchrun, {self.ranks.world} processes"
+                    again = "jumok" if self.ranks.alone else "torchrun … -m jumok --"
                     raise self.ranks.told(
                         Interrupted(
                             f"stopped after update {state.update}; everything is saved. "
-                            f"{again}: jumok train --resume --run {self.run.path}"
+                            f"Go on with: {again} train --resume --run {self.run.path}"
                         )
                     )
         return self.state
