@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn import functional as F
 
 from jumok.errors import BadInput
 from jumok.layers.attention import (
@@ -140,3 +141,25 @@ def test_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     key = torch.randn(1, 5, 6)
     scorer = build("nearest")
     assert attention_weights(key, scorer.prepare(key), None, scorer).argmax(-1).tolist() == [[0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_in_low_precision_the_gradient_is_near(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU by plain products, since the fused kernel's gradient is slow there; without gradients it is used."""
+    fused = []
+    kernel = F.scaled_dot_product_attention
+    monkeypatch.setattr(F, "scaled_dot_product_attention", lambda *a, **b: fused.append(1) or kernel(*a, **b))
+    scorer = build_scorer("scaled-dot", 8, 8, 8, 0)
+    tensors = [torch.randn(3, 2, 6, 8, requires_grad=True) for _ in range(3)]
+    mask = torch.arange(6) < torch.tensor([[6], [2], [4]])
+    results = []
+    for low in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            output = attention(*tensors, mask, scorer, causal=causal)
+        results.append((output.float(), *torch.autograd.grad(output.float().square().sum(), tensors)))
+        assert len(fused) == 1
+    for rough, exact in zip(results[1], results[0], strict=True):
+        assert (rough - exact).norm() < 2e-2 * exact.norm()
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        attention(*tensors, mask, scorer, causal=causal)
+    assert len(fused) == 2

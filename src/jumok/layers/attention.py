@@ -93,8 +93,7 @@ def attention(
     dropout: float = 0.0,
 ) -> Tensor:
     """a_t = Σ_s α_ts v_s, in one kernel where the score is an inner product. `key` is a prepared key."""
-    exact = query.is_cuda and torch.are_deterministic_algorithms_enabled()  # the fused gradient is not, on a GPU
-    if not fused or scorer.inner_scale is None or exact:
+    if not fused or scorer.inner_scale is None or _suits_products(query):
         weights = attention_weights(query, key, mask, scorer, bias, causal)
         return torch.matmul(F.dropout(weights, dropout) if dropout else weights, value)
     without_heads = query.dim() == 3
@@ -113,6 +112,15 @@ def attention(
         query, key, value, attn_mask=where, dropout_p=dropout, is_causal=triangle, scale=scorer.inner_scale
     )
     return output[:, 0] if without_heads else output
+
+
+def _suits_products(query: Tensor) -> bool:
+    """Whether the fused kernel is no help: its gradient is not repeatable on a GPU, and on a CPU in low precision it
+    takes some five times as long as plain products."""
+    if query.device.type != "cpu":
+        return query.is_cuda and torch.are_deterministic_algorithms_enabled()
+    low = query.dtype in (torch.bfloat16, torch.float16) or torch.is_autocast_enabled("cpu")
+    return low and query.requires_grad and torch.is_grad_enabled()
 
 
 # ---------------------------------------------------------------- the registry

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jumok.layers.dropout import Dropout
 from jumok.layers.linear import linear
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
 
@@ -56,7 +58,7 @@ class FeedForward(nn.Module):
         self.inner = linear(section.width, section.feed_forward)
         self.gate = linear(section.width, section.feed_forward) if section.activation == "swiglu" else None
         self.outer = linear(section.feed_forward, section.width)
-        self.dropout = nn.Dropout(section.activation_dropout)
+        self.dropout = Dropout(section.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         inner = self.inner(x)
@@ -65,7 +67,13 @@ class FeedForward(nn.Module):
         return self.outer(self.dropout(inner))
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "swiglu": F.silu}
+# relu in place: nobody needs what it was given
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": torch.relu_,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "swiglu": F.silu,
+}
 
 
 class AddNorm(nn.Module):
@@ -75,12 +83,12 @@ class AddNorm(nn.Module):
         super().__init__()
         self.pre = section.norm == "pre"
         self.norm = build_norm(section)
-        self.dropout = nn.Dropout(section.dropout)
+        self.dropout = Dropout(section.dropout)
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            return x + self.dropout(sublayer(self.norm(x)))
-        return self.norm(x + self.dropout(sublayer(x)))
+            return self.dropout(sublayer(self.norm(x)), onto=x)
+        return self.norm(self.dropout(sublayer(x), onto=x))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from jumok.data.packing import PackedSide
 from jumok.errors import BadInput
 from jumok.layers.block import Block, BlockSection, Source, build_norm
 from jumok.layers.cache import KeyValueCache
+from jumok.layers.dropout import Dropout
 from jumok.layers.multihead import Look
 from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal
 from jumok.layers.spans import Spans
@@ -34,7 +35,7 @@ class Stack(nn.Module):
         super().__init__()
         self.causal = kind == "causal"
         self.computed_again = False
-        self.dropout = nn.Dropout(section.dropout)
+        self.dropout = Dropout(section.dropout)
         self.added: Sinusoidal | Learned | None = None
         self.rotary = Rotary(section.width // section.heads) if section.position == "rotary" else None
         self.relative = (

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import PAD, Sequences
+from jumok.layers.dropout import Dropout
 from jumok.layers.embedding import Embedding
 from jumok.layers.recurrent import Recurrent, State
 from jumok.recipe import Seq2SeqSection
@@ -29,7 +30,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.reverse = section.reverse_source
         self.embedding = Embedding(vocabulary, section.embedding, PAD)
-        self.dropout = nn.Dropout(section.dropout)
+        self.dropout = Dropout(section.dropout)
         self.recurrent = Recurrent(
             section.cell,
             section.embedding,

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.batch import PAD, Sequences
+from jumok.layers.dropout import Dropout
 from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
 from jumok.models.decoder import Cache, Memory, build_decoder
@@ -36,7 +37,7 @@ class Seq2Seq(EncoderDecoder):
         self.encoder = Encoder(section, source_size)
         self.decoder = build_decoder(section)
         self.embedding = Embedding(target_size, section.embedding, PAD)
-        self.dropout = nn.Dropout(section.dropout)
+        self.dropout = Dropout(section.dropout)
         self.tied = section.tie_embeddings
         bridged = self.tied and section.embedding != section.width
         self.project = linear(section.width, section.embedding, bias=False) if bridged else nn.Identity()
