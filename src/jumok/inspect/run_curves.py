@@ -157,11 +157,12 @@ def page(summaries: Sequence[Summary], curves: Sequence[Curve], metric: str) -> 
 
 
 RUN_COLUMNS = ["run", "state", "task", "model", "parameters", "updates", "best", "tokens/s", "minutes"]
+UNBROKEN = {"state", "parameters", "updates", "tokens/s", "minutes"}  # short, and no words
 
 
 def _run(summary: Summary, name: str) -> list[str]:
-    if not summary.keys:
-        return [name, summary.state, summary.problem, *[""] * (len(RUN_COLUMNS) - 3)]
+    if not summary.keys or summary.state == "damaged":
+        return [name, summary.state, summary.problem]
     numbers = {
         "parameters": (summary.parameters, ",d"),
         "tokens": (summary.tokens_per_second, ",.0f"),
@@ -178,14 +179,18 @@ def _value(value: Any) -> str:
 
 
 def _rows(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; the last cell of a row that is shorter takes the rest of it."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    body = "\n".join(
-        "<tr>"
-        + "".join(f'<td data-label="{escape(name)}">{escape(cell)}</td>' for name, cell in zip(names, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
-    return f'<table class="list"><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>'
+    body = []
+    for row in rows:
+        cells = []
+        for place, (name, cell) in enumerate(zip(names, row, strict=False)):
+            whole = ' class="number"' if name in UNBROKEN else ""
+            rest = f' colspan="{len(names) - place}"' if place == len(row) - 1 and len(row) < len(names) else ""
+            cells.append(f'<td data-label="{escape(name)}"{whole}{rest}>{escape(cell)}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    table = "\n".join(body)
+    return f'<table class="list"><thead><tr>{head}</tr></thead>\n<tbody>\n{table}\n</tbody></table>'
 
 
 def _picture(curves: Sequence[Curve], metric: str) -> str:
