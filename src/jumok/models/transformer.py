@@ -68,10 +68,11 @@ class Cache:
 
 
 class Transformer(EncoderDecoder):
-    packs = replays = True
+    packs = True
 
     def __init__(self, section: TransformerSection, source_size: int, target_size: int) -> None:
         super().__init__()
+        self.replays = section.position != "relative"  # its packed attention is laid out anew for every batch
         self.section = section
         self.embedding = Embedding(target_size, section.width, PAD)
         shared = section.tie_embeddings == "all"
