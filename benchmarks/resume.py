@@ -23,6 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from memory import write
+
 BAR = 5.0  # seconds
 UPDATES = (100, 100_000)
 KEYS = [
@@ -30,23 +32,6 @@ KEYS = [
     "training.updates=1000000", "training.validate_every=1000000", "training.checkpoint_every=100",
     "training.log_every=1",
 ]  # fmt: skip
-
-
-def corpus(folder: Path, pairs: int) -> tuple[Path, Path]:
-    """The two sides as plain text."""
-    from jumok.data import grammar
-
-    files = folder / f"{pairs}.en", folder / f"{pairs}.fr"
-    if not all(file.exists() for file in files):
-        print(f"writing {pairs:,} pairs", flush=True)
-        unfinished = [file.with_name(f"{file.name}.unfinished") for file in files]
-        with unfinished[0].open("w", encoding="utf-8") as english, unfinished[1].open("w", encoding="utf-8") as french:
-            for pair in grammar.pairs("en", "fr", "train", pairs):
-                english.write(pair.source + "\n")
-                french.write(pair.target + "\n")
-        for one, other in zip(unfinished, files, strict=True):
-            one.rename(other)
-    return files
 
 
 def tokenizers(folder: Path, files: tuple[Path, Path]) -> list[str]:
@@ -75,7 +60,7 @@ def trained(folder: Path, pairs: int) -> Path:
     reached = run / "checkpoints" / "step-100" / "checksums.json"
     if not reached.exists():
         shutil.rmtree(run, ignore_errors=True)
-        files = corpus(folder, pairs)
+        files = write(folder, pairs)
         named = [*KEYS, *tokenizers(folder, files), "--source", str(files[0]), "--target", str(files[1])]
         process = subprocess.Popen(command("lstm-luong", *named, "--run", str(run)), env=environment(folder))
         while not reached.exists():
