@@ -300,7 +300,7 @@ def train(
         chosen = ranks.recipe(lambda: recipe_to_train(given, folder, resume))
         device = choose_device(chosen.device)
         distributed.check_devices(device)
-        check(chosen, ranks, resume, say)
+        check(chosen, device, ranks, resume, say)
         threads = held.enter_context(repeatable(chosen.threads, device, chosen.exact))
         saved = folder.tokenizer if resume and folder.tokenizer.is_dir() else None
         task = build_together(chosen, device, say, saved, ranks)

@@ -130,3 +130,10 @@ def test_part_leaves_the_ends_out(make_attention: Callable[..., Attention]) -> N
 def test_what_cannot_be_seen_is_written_out() -> None:
     assert visible("주목 é ✓") == "주목 é ✓"
     assert visible("a\x1b[31m\n\u202eb\u200b\ud800") == "a\\x1b[31m\\n\\u202eb\\u200b\\ud800"
+
+
+def test_a_word_without_text_is_called_by_its_pieces() -> None:
+    """A hardly trained model may write nothing but a space."""
+    picture = Attention(("A", "cat", "<eos>"), ("▁", "<eos>"), np.full((2, 3), 1 / 3, np.float32))
+    merged = picture.merge([0, 1, None], [0, None], ["A", "cat"], [])
+    assert merged.target == ("▁", "<eos>")

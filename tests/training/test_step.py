@@ -79,3 +79,13 @@ def test_a_real_allocation_that_fails_is_recognised() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50)
     assert is_out_of_memory(caught.value)
+
+
+def test_what_cannot_be_compiled_is_said_once(tmp_path: Path) -> None:
+    said: list[str] = []
+    loop = make(tmp_path, LineTask((3, 2)), "training.compile=true")
+    loop.step.say = said.append
+    loop._launch()
+    loop._launch()
+    assert len(said) == 1
+    assert "training.pack=true" in said[0]

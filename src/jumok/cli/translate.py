@@ -132,6 +132,8 @@ def translate(
         model.check(wishes)
     if alignments:
         View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
+    if prefix and prefix_file is not None:
+        raise BadInput("--prefix and --prefix-file both say how translations begin: give one of them")
     source = Source(sentences or (), input, prefix_file, require_file)
     columns = Columns(scores, alignments, alignment_layer, alignment_head)
     with options_as_typed(*names, kind=BadSentence):

@@ -67,8 +67,9 @@ def read_lines(path: str | Path, before: int = 0, at: int | None = None) -> Gene
         try:
             yield str(raw[skipped:end], "utf-8")
         except UnicodeDecodeError as error:
+            place = "standard input" if str(path) == "-" else path
             raise BadInput(
-                f"{path}, line {number}, byte {skipped + error.start + 1}: not valid UTF-8 "
+                f"{place}, line {number}, byte {skipped + error.start + 1}: not valid UTF-8 "
                 f"(byte 0x{raw[skipped + error.start]:02X}). Convert the file first, for example: "
                 f"iconv -f CP1252 -t UTF-8 (Western European; CP949 for Korean)"
             ) from None

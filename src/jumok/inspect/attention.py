@@ -145,8 +145,10 @@ def _groups(words: Sequence[int | None], count: int, side: str) -> list[Group]:
 
 
 def _names(groups: list[Group], pieces: Sequence[str], words: Sequence[str] | None) -> tuple[str, ...]:
+    """Each word's own text; a word without any (a model may write nothing but a space) is called by its pieces."""
+    known = words or ()
     return tuple(
-        words[word] if words is not None and word is not None else "".join(pieces[index] for index in members)
+        known[word] if word is not None and word < len(known) else "".join(pieces[index] for index in members)
         for word, members in groups
     )
 

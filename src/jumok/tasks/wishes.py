@@ -61,7 +61,7 @@ class Wishes:
     first: int = 0  # how many sentences came before: for messages, and for what is random
 
     def __post_init__(self) -> None:
-        for name in ("beam", "nbest", "batch"):
+        for name in ("beam", "nbest", "batch", "max_length"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise BadInput(f"{name} {value}: give 1 or more")

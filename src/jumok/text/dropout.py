@@ -35,15 +35,19 @@ MOST_CUTS = 1_000_000  # kept in the graph (about 250 MB), then it is begun anew
 IntArray = npt.NDArray[np.int64]
 
 
+def refuse_kind(kind: str) -> None:
+    if kind not in KINDS:
+        raise BadInput(
+            f"training.bpe_dropout: it drops merges, and a tokenizer of kind {kind} has none. "
+            f"Use tokenizer.kind {' or '.join(KINDS)}, or leave bpe_dropout out."
+        )
+
+
 class BpeDropout:
     """Cuts rows of a tokenizer's ids anew. The text they stand for stays what it is."""
 
     def __init__(self, tokenizer: Tokenizer, probability: float) -> None:
-        if tokenizer.kind not in KINDS:
-            raise BadInput(
-                f"training.bpe_dropout: it drops merges, and a tokenizer of kind {tokenizer.kind} has none. "
-                f"Use tokenizer.kind {' or '.join(KINDS)}, or leave bpe_dropout out."
-            )
+        refuse_kind(tokenizer.kind)
         self.probability = probability
         self._words = _Words(tokenizer)
 

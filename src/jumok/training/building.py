@@ -12,7 +12,11 @@ from jumok.errors import BadInput
 from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
 from jumok.tasks.objective import Task
+from jumok.tasks.translation import chooses_packing
+from jumok.text.dropout import refuse_kind
 from jumok.training.distributed import Ranks, code
+from jumok.training.precision import choose_precision
+from jumok.training.step import check_graphs
 
 Say = Callable[[str], None]
 
@@ -47,9 +51,19 @@ def _tokenizer_files(task: Task) -> dict[str, str]:
         return {path.relative_to(place).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
-def check(recipe: Recipe, ranks: Ranks, resume: bool, say: Say) -> None:
-    """What cannot be trained by so many processes is refused before anything is read."""
+def check(recipe: Recipe, device: torch.device, ranks: Ranks, resume: bool, say: Say) -> None:
+    """What cannot be trained on this device, or by so many processes, is refused before anything is read."""
     training, world = recipe.training, ranks.world
+    choose_precision(training.precision, device)
+    check_graphs(training, device)
+    if recipe.task == "translation":
+        chooses_packing(recipe, device)
+        if (
+            training.bpe_dropout and not recipe.tokenizer.source
+        ):  # tokenizers that are there already say their kind later
+            refuse_kind(recipe.tokenizer.kind)
+    if training.shard and ranks.alone:
+        say("training.shard: there is one process only, so nothing is split (torchrun starts several)")
     if ranks.alone:
         return
     if training.shard:

@@ -300,7 +300,9 @@ def differences(summaries: Sequence[Summary]) -> dict[str, list[Any]]:
         if any(value != having[0] for value in having) or (
             len(having) < len(readable) and not key.startswith("model.")
         ):
-            found[key] = [summary.keys.get(key) for summary in readable]
+            values = [summary.keys.get(key) for summary in readable]
+            if any(value not in (None, [], "") for value in values):  # not only absent here and empty there
+                found[key] = values
     return found
 
 

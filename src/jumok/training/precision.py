@@ -22,7 +22,7 @@ def choose_precision(name: str, device: torch.device) -> torch.dtype:
         has_it = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         return torch.bfloat16 if has_it else torch.float32
     if name == "float16" and device.type == "cpu":
-        raise BadInput("training.precision: float16 is slow on a CPU; use bfloat16 (or float32) there")
+        raise BadInput("training.precision: float16 is for GPUs; on a CPU use bfloat16 or float32")
     return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[name]
 
 

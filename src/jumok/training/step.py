@@ -62,8 +62,8 @@ class Step:
         self.compiled: Callable[[Any], Loss] = Compiled(objective, say) if training.compile else objective
         self.repeats = bool(getattr(objective.model, "replays", False)) and not self.sharded
         on_gpu = self.device.type == "cuda"
-        if training.graphs is True and not on_gpu:
-            raise BadInput(f"training.graphs needs a GPU, this run computes on {self.device.type}: use auto")
+        check_graphs(training, self.device)
+        self.says_why_not = training.compile
         graphs = training.graphs and on_gpu and self.repeats
         self.graphs = Graphs(self.compiled, objective.parameters(), precision, say) if graphs else None
 
@@ -141,6 +141,12 @@ class Step:
         fast = self.graphs is not None or self.training.compile
         repeating = repeating_part(batch) if fast and self.repeats else None
         recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
+        if repeating is None and self.says_why_not:
+            self.says_why_not = False
+            self.say(
+                "training.compile is of no use here: it needs a Transformer and batches whose shapes repeat, that "
+                "is a language model, or training.pack=true. The run goes on without"
+            )
         torch.manual_seed(seed)
         if self.graphs is not None and recording is not None:
             return self.graphs.replay(recording, repeating, share)
@@ -205,6 +211,11 @@ class Step:
         arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
         arrived.record()
         return held, arrived
+
+
+def check_graphs(training: Training, device: torch.device) -> None:
+    if training.graphs is True and device.type != "cuda":
+        raise BadInput(f"training.graphs needs a GPU, this run computes on {device.type}: use auto")
 
 
 def describe(*batches: Any) -> str:
