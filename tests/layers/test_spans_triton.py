@@ -48,8 +48,9 @@ def test_parts_of_one_projection_need_no_copy() -> None:
     assert_as_dense(lambda q, k, v: packed_attention(q, k, v, spans, 0.2), spans, turned, 0.2)
 
 
-def test_low_precision_is_near(dtype: torch.dtype = torch.float16) -> None:
-    """The interpreter cannot multiply bfloat16."""
+def test_low_precision_is_near() -> None:
+    """In float16: the interpreter cannot multiply bfloat16."""
+    dtype = torch.float16
     spans = spans_of("past", PackedPairs.of(random_pairs(some_lengths(5, 40))))
     inputs = [x.to(dtype) for x in random_inputs(spans, 2, 2, 64)]
     pull = torch.randn_like(inputs[0])
