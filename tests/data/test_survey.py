@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -103,6 +104,26 @@ def test_shards_hold_everything_once_whoever_reads_them(kind: int, tmp_path: Pat
         assert [read(in_order, shard) for shard in shards] == wanted
         assert [read(odd_ones, shard) for shard in shards[1::2]] == wanted[1::2]
         assert [read(backwards, shard) for shard in shards[::-1]] == wanted[::-1]
+
+
+def test_a_reader_opens_no_more_than_it_needs(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind, expected in ((0, [(0, 2), (2, 1), (2, 13)]), (1, [(0, 2), (2, 1)])):
+        encoder = PairEncoder(corpora(tmp_path)[kind], "train", tokenizer, tokenizer, 50)
+        opened: list[tuple[int, int]] = []
+        items = PairEncoder.items
+
+        def noted(self: PairEncoder, number: int, before: int, at: Sequence[int]) -> Iterator[tuple[str, str]]:
+            opened.append((number, before))  # noqa: B023
+            return items(self, number, before, at)  # noqa: B023
+
+        monkeypatch.setattr(PairEncoder, "items", noted)
+        reader, shards = Reader(encoder), encoder.survey(2)
+        for shard in (shards[1], shards[3], shards[4], shards[9]):  # compressed: the last is read on to
+            assert len(list(reader.shard(shard))) == 2
+        monkeypatch.undo()
+        assert opened == expected
 
 
 def test_the_file_of_each_pair_is_known(tmp_path: Path, tokenizer: Tokenizer) -> None:

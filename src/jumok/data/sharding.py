@@ -48,7 +48,7 @@ SHARD = 1 << 18  # items in a shard: some ten seconds of work
 LOCKS = ".locks"
 SAY_SECONDS = 10.0
 WAIT_SECONDS = 0.1
-HELPED_BY = 7  # at most: each takes about 100 MB
+HELPED_BY = 15  # at most: each takes 60 MB
 
 Say = Callable[[str], None]
 Items = Iterator[tuple[int, Any]]  # what is encoded (pairs, lines), each with the number of the file it is from
@@ -112,9 +112,10 @@ def build(folder: Path, encoder: Encoder, say: Say, processes: int = 1) -> None:
             while not is_whole(folder):
                 with _claim(folder, "index") as mine:
                     if mine:
+                        build_shards(folder, encoder, shards, say)  # something may have happened to one meanwhile
                         _join(folder, encoder, shards)
-                    else:
-                        time.sleep(WAIT_SECONDS)
+                if not mine:
+                    time.sleep(WAIT_SECONDS)
         shutil.rmtree(folder / LOCKS, ignore_errors=True)
     except BaseException:
         _give_up(folder, say)
@@ -241,16 +242,19 @@ class Reader:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.place: int | None = None
+        self.file = 0
         self.stream: Items = iter(())
 
     def shard(self, shard: Shard) -> Items:
-        if self.place is None or self.place > shard.first or (self.place < shard.first and shard.at):
+        can_go_there = bool(shard.at) or shard.file > self.file
+        if self.place is None or self.place > shard.first or (self.place < shard.first and can_go_there):
             self.stream, self.place = self._from(shard), shard.first
         passed_over = shard.first - self.place  # what can only be read through
         self.place = None  # until all went well
         left = shard.count
         for item in islice(self.stream, passed_over, passed_over + shard.count):
             left -= 1
+            self.file = item[0]
             yield item
         if left:
             raise Failure(f"{left} {self.encoder.unit} fewer than were counted: the files have changed. Start again")
