@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+import torch.distributed as dist
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from line import told
 from lines_together import Trouble, disagree, fail_first, learn, talk
@@ -17,7 +20,7 @@ from ranks import together
 
 from jumok.errors import BadInput, Failure
 from jumok.training import distributed
-from jumok.training.distributed import Ranks
+from jumok.training.distributed import Ranks, attendance
 
 KEYS = ["training.updates=6", "training.validate_every=3", "training.checkpoint_every=2"]
 
@@ -202,3 +205,21 @@ def test_only_the_workers_of_the_same_torchrun_go_on_by_themselves(
     assert not distributed.goes_on(tmp_path / "elsewhere")
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-8")
     assert not distributed.goes_on(tmp_path), "a run that somebody else has made"
+
+
+@settings(max_examples=15, deadline=None)
+@given(world=st.integers(1, 6), order=st.randoms())
+def test_every_meeting_has_a_name_of_its_own(world: int, order: random.Random) -> None:
+    """Also in a store that holds what others have left there, some of whom never came to an end."""
+    store = dist.HashStore()
+    for rank in range(order.randint(0, 6)):
+        store.set(f"jumok/note/{rank}", "somebody who is gone")
+    store.set("jumok/proposal", "an-old-name somebody who is gone")
+    seen = set()
+    for _ in range(2):
+        with ThreadPoolExecutor(world) as pool:
+            ranks = order.sample(range(world), world)
+            names = {future.result() for future in [pool.submit(attendance, store, r, world) for r in ranks]}
+        assert len(names) == 1
+        seen |= names
+    assert len(seen) == 2

@@ -87,7 +87,8 @@ def check(recipe: Recipe, device: torch.device, ranks: Ranks, resume: bool, say:
     if idle > 0:
         say(f"note: {micro_batches}, so {idle} of {world} processes have nothing to do: go on with {accumulate}")
     elif accumulate % world:
+        waiting = world - accumulate % world
         say(
-            f"note: {micro_batches} for {world} processes, so {world - accumulate % world} of them wait while the "
+            f"note: {micro_batches} for {world} processes, so {waiting} of them wait{'s' * (waiting == 1)} while the "
             f"others compute the last: a multiple of {world} would be faster"
         )

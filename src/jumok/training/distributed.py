@@ -17,11 +17,14 @@ process validates or saves. That a process has died is not told by a time limit 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +36,7 @@ import torch
 import torch.distributed as dist
 from safetensors import safe_open
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 import jumok
 from jumok import recipe as recipes
@@ -273,7 +277,7 @@ def joined() -> Iterator[Ranks]:
         torch.cuda.set_device(local)
     ours = not dist.is_initialized()
     if ours:
-        meet(world, "cpu:gloo,cuda:nccl" if gpus else "gloo")
+        meet("cpu:gloo,cuda:nccl" if gpus else "gloo")
     try:
         yield Ranks(rank, world, local, dist.new_group(backend="gloo", timeout=PATIENCE))
     except RuntimeError as error:
@@ -289,15 +293,43 @@ def joined() -> Iterator[Ranks]:
         dist.destroy_process_group()
 
 
-def meet(world: int, backend: str) -> None:
+def meet(backend: str) -> None:
     try:
-        dist.init_process_group(backend, timeout=MEETING)
+        store, rank, world = next(iter(rendezvous("env://", timeout=MEETING)))
+        room = dist.PrefixStore(f"jumok/{attendance(store, rank, world)}", store)  # type: ignore[attr-defined]
+        dist.init_process_group(backend, store=room, rank=rank, world_size=world, timeout=MEETING)
     except (RuntimeError, ValueError) as error:
         where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
         raise Failure(
-            f"the {world} processes of this run did not come together at {where}: {str(error).splitlines()[0]}. Is the "
-            "first machine reachable there from all others, and were all processes started?"
+            f"the {os.environ['WORLD_SIZE']} processes of this run did not come together at {where}: "
+            f"{str(error).splitlines()[0]}. Is the first machine reachable there from all others, and were all "
+            "processes started?"
         ) from None
+
+
+def attendance(store: Any, rank: int, world: int) -> str:
+    """A name for this meeting of these processes, which no other has.
+
+    Workers that torchrun starts anew find the notes of those before them in the same store, and would call at addresses
+    where nobody lives any more. So each leaves a note that is certainly its own, the first process proposes a name
+    together with the notes that it has seen, and who finds its own among them agrees. It is settled when all have.
+    """
+    note = uuid.uuid4().hex
+    store.set(f"jumok/note/{rank}", note)
+    while True:
+        if rank == 0:
+            seen = [store.get(f"jumok/note/{other}").decode() for other in range(world)]
+            store.set("jumok/proposal", " ".join([uuid.uuid4().hex, *seen]))
+        name, *notes = store.get("jumok/proposal").decode().split()
+        if note in notes:
+            store.set(f"jumok/agreed/{name}/{rank}", "")
+            if rank == 0:
+                with contextlib.suppress(RuntimeError):  # somebody has not come yet, and an old note stood for it
+                    store.wait([f"jumok/agreed/{name}/{other}" for other in range(world)], timedelta(seconds=1))
+                    store.set(f"jumok/settled/{name}", "")
+            if store.check([f"jumok/settled/{name}"]):
+                return name
+        time.sleep(0.02)
 
 
 def check_devices(device: torch.device) -> None:
