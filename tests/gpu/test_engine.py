@@ -163,3 +163,52 @@ def test_a_resumed_run_is_bit_identical(precision: str, tmp_path: Path) -> None:
         api.train(short(30), stopped, quiet=True, report=False, sinks=[StopAt()])
     api.train(None, stopped, resume=True, quiet=True, report=False)
     assert differences(RunFolder(whole), RunFolder(stopped)) == []
+
+
+def test_a_recording_outlives_a_longer_table_of_positions() -> None:
+    """The table of positions grows when something longer comes, a validation for example; recordings read the old."""
+    recipe = recipes.read("transformer-tiny", [*SMALL, "training.graphs=true", "model.dropout=0"])
+    found = []
+    for grows in (False, True):
+        task = build_task(recipe, torch.device("cuda"), lambda text: None, None)
+        objective = task.objective.cuda()
+        optimizer, precision = (
+            build_optimizer(objective, recipe.training),
+            Precision(torch.float32, torch.device("cuda")),
+        )
+        step = Step(objective, optimizer, recipe.training, 1, precision, print)
+        step(task.batches(0), 0, 1e-3)
+        rubbish = []
+        if grows:
+            for stack in (objective.model.encoder, objective.model.decoder):
+                stack.reach(600)
+            torch.cuda.empty_cache()
+            rubbish = [torch.full((256, 64), 1e3, device="cuda") for _ in range(50)]
+        found.append([step(task.batches(update), update, 1e-3).values()["loss"] for update in (1, 2)])
+        del rubbish
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def test_what_cannot_be_recorded_is_computed_all_the_same() -> None:
+    """An objective that waits for the GPU, with dropout: the run says so and goes on, with the gradients it should have."""
+    recipe = recipes.read("transformer-tiny", [*SMALL, "training.graphs=true"])
+    found, said = [], []
+    for waits in (False, True):
+        keys = recipe.training.model_copy(update={"graphs": waits and "auto"})
+        task = build_task(recipe, torch.device("cuda"), lambda text: None, None)
+        objective = task.objective.cuda()
+        if waits:
+            plain = objective.forward
+
+            def waiting(batch: Any, plain: Any = plain) -> Any:
+                loss = plain(batch)
+                float(loss.sum)
+                return loss
+
+            objective.forward = waiting  # type: ignore[method-assign]
+        precision = Precision(torch.float32, torch.device("cuda"))
+        step = Step(objective, build_optimizer(objective, keys), keys, 1, precision, said.append)
+        values = [step(task.batches(update), update, 1e-3).values() for update in range(3)]
+        found.append(torch.tensor([[one["loss"], one["gradient_norm"]] for one in values]))
+    assert any("cannot be recorded" in line for line in said)
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-3)

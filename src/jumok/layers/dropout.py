@@ -23,7 +23,7 @@ class Dropout(nn.Dropout):
             left = F.dropout(x, self.p)
             return left if onto is None else onto + left
         kept = keep_mask(x.shape, self.p)
-        return (x * kept).to(x.dtype) if onto is None else torch.addcmul(onto, x, kept)
+        return (x * kept).to(x.dtype) if onto is None else torch.addcmul(onto, x, kept).to(onto.dtype)
 
 
 def keep_mask(shape: torch.Size, p: float) -> Tensor:

@@ -32,17 +32,20 @@ def flash_attention(query_NHD: Tensor, key_MGD: Tensor, value_MGD: Tensor, spans
         options["enable_gqa"] = key_MGD.size(1) != heads
     else:
         key_MGD, value_MGD = spread(key_MGD, heads), spread(value_MGD, heads)
-    (queries, most_queries), (keys, most_keys) = _cumulative(spans.queries), _cumulative(spans.keys)
+    padded = any(side.tokens < side.table.size(1) for side in (spans.queries, spans.keys))
+    queries, most_queries = _cumulative(spans.queries, padded)
+    keys, most_keys = _cumulative(spans.keys, padded)
     seen = varlen_attn(query_NHD, key_MGD, value_MGD, queries, keys, most_queries, most_keys, **options)
     assert isinstance(seen, Tensor)
     return seen
 
 
-def _cumulative(side: PackedSide) -> tuple[Tensor, int]:
-    """Where sequences begin and the last one ends, and the longest. What lies between sentences counts as one too:
-    the kernel leaves uninitialised what belongs to no sequence, in the gradients as well."""
+def _cumulative(side: PackedSide, padded: bool) -> tuple[Tensor, int]:
+    """Where sequences begin and the last one ends, and the longest. What lies between sentences counts as one too
+    where either side is padded: the kernel leaves uninitialised what belongs to no sequence, in the gradients as well,
+    and both sides must have as many."""
     size = side.table.size(1)
     bounds = side.starts
-    if side.tokens < size:
+    if padded:
         bounds = torch.stack([side.starts, side.starts + side.lengths], dim=1).flatten()
     return F.pad(bounds, (0, 1), value=size).int(), max(side.longest, size - side.tokens)

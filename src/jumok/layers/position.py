@@ -21,6 +21,7 @@ class Table(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
+        self.former: list[Tensor] = []
         self.register_buffer("rows", self.formula(torch.arange(256, dtype=torch.float64)).float(), persistent=False)
 
     def formula(self, positions_P: Tensor) -> Tensor:
@@ -31,6 +32,7 @@ class Table(nn.Module):
         if length > self.rows.size(0):
             size = max(length, 2 * self.rows.size(0))
             rows = self.formula(torch.arange(size, dtype=torch.float64)).float()
+            self.former.append(self.rows)  # a recorded CUDA graph may still read it there
             self.rows = rows.to(self.rows.device, self.rows.dtype)
 
     def forward(self, positions: Tensor) -> Tensor:

@@ -172,6 +172,8 @@ def load(
     parameters = dict(model.named_parameters())
     for name, tensor in (averaged or {}).items():
         tensor.copy_(parameters[name].detach())
+    if optimizer is not None:
+        optimizer.state.clear()  # what it has learned since
     if optimizer is not None and ranks.first((folder / OPTIMIZER).exists):
         for entry, value in ranks.spread(folder / OPTIMIZER):
             name, key = entry.rsplit(":", 1)
@@ -248,6 +250,24 @@ def newest_good(run: RunFolder, say: Say, prefer: str | None = None, ranks: Rank
     if order:
         raise Failure(f"no checkpoint in {run.checkpoints} is intact: nothing to load")
     return None
+
+
+def go_back(run: RunFolder, most: int, ranks: Ranks) -> Path | None:
+    """The newest good checkpoint of at most so many updates, for the run to go on from there. Those after it are
+    removed: the run will reach their updates by another way."""
+
+    def find() -> str:
+        whole = intact(run)
+        chosen = max((step for step in whole if step <= most), default=None)
+        if chosen is None:
+            return ""
+        for step, path in list(_found(run)):
+            if step > chosen:
+                remove_folder(path)
+        return str(whole[chosen])
+
+    found = ranks.first(find)
+    return Path(found) if found else None
 
 
 def intact(run: RunFolder) -> dict[int, Path]:

@@ -12,10 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo
 
 from jumok.data.store import default_cache
 from jumok.tasks.objective import Loss, Objective
 from jumok.training.batches import kind
+from jumok.training.device import is_out_of_memory
+
+MOST = 24  # kinds of batches that are compiled for; others are computed plainly
 
 
 class Compiled:
@@ -24,11 +28,12 @@ class Compiled:
     def __init__(self, objective: Objective, say: Callable[[str], None]) -> None:
         _keep_what_is_compiled()
         self.objective, self.say = objective, say
+        torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MOST)
         self.compiled: Callable[[Any], Loss] | None = torch.compile(objective, dynamic=False)
         self.seen: set[Any] = set()
 
     def __call__(self, batch: Any) -> Loss:
-        if self.compiled is None:
+        if self.compiled is None or (len(self.seen) == MOST and kind(batch) not in self.seen):
             return self.objective(batch)
         if kind(batch) in self.seen:
             return self.compiled(batch)
@@ -36,6 +41,8 @@ class Compiled:
         try:
             loss = self.compiled(batch)
         except Exception as error:  # whatever the tool chain raises, the plain way is still there
+            if isinstance(error, RuntimeError) and is_out_of_memory(error):
+                raise
             self.compiled = None
             problem = str(error).strip().partition("\n")[0][:200]
             self.say(f"training.compile: this machine cannot compile it ({problem}). The run goes on without")

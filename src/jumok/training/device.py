@@ -58,5 +58,6 @@ def seed_for(*numbers: int) -> int:
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """PyTorch has a class of its own for a GPU's; what the CPU's allocator raises has only its words."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+    """PyTorch has a class of its own for a GPU's; what the CPU's allocator and libraries raise has only its words."""
+    words = "can't allocate memory", "CUDA error: out of memory", "STATUS_ALLOC_FAILED"
+    return isinstance(error, torch.OutOfMemoryError) or any(part in str(error) for part in words)

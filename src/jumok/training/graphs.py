@@ -9,6 +9,7 @@ computed without.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,17 +55,31 @@ class Graphs:
         """
         key = kind(batch)
         if key not in self.recordings and len(self.recordings) < self.most:
+            # a copy of its own: what is on a GPU already would be written over by the next batch
+            own = mapped(batch, lambda tensor: tensor.to(self.precision.device).clone())
+            former = torch.cuda.current_stream()
+            gradients = [parameter.grad.clone() for parameter in self.parameters if parameter.grad is not None]
             try:
-                # a copy of its own: what is on a GPU already would be written over by the next batch
-                own = mapped(batch, lambda tensor: tensor.to(self.precision.device).clone())
                 self.recordings[key] = self._record(own)
             except RuntimeError as error:
-                if is_out_of_memory(error):
-                    raise
-                self.most = 0  # there is something in this model that cannot be recorded
-                problem = str(error).strip().partition("\n")[0][:200]
-                self.say(f"training.graphs: this model cannot be recorded ({problem}). The run goes on without")
+                self._give_up(error, former)
+            finally:  # trying it out has added to them
+                for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                    assert parameter.grad is not None
+                    parameter.grad.copy_(gradient)
         return self.recordings.get(key)
+
+    def _give_up(self, error: RuntimeError, former: torch.cuda.Stream) -> None:
+        """No more recordings: those that are there still serve."""
+        self.most = len(self.recordings)
+        torch.cuda.set_stream(former)  # a recording that broke off does not leave its own
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        with suppress(RuntimeError):  # nor does the generator know that it is over
+            generator.graphsafe_set_state(generator.clone_state())
+        torch.cuda.empty_cache()
+        problem = str(error).strip().partition("\n")[0][:200]
+        what = "there is no memory for it" if is_out_of_memory(error) else f"this model cannot be recorded: {problem}"
+        self.say(f"training.graphs: {what}. The run goes on {'with those it has' if self.most else 'without'}")
 
     def replay(self, recording: Recording, batch: Any, share: Tensor) -> dict[str, Tensor]:
         """Gradients of share · loss, added to the parameters'; the sums that the loss consists of."""
@@ -76,7 +91,6 @@ class Graphs:
 
     def _record(self, batch: Any) -> Recording:
         share = torch.ones((), device=self.precision.device)
-        before = [parameter.grad.clone() for parameter in self.parameters if parameter.grad is not None]
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -84,12 +98,10 @@ class Graphs:
                 names, _ = self._once(batch, share)
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
+        # the thread that prepares batches may ask for memory meanwhile: that is its own affair
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
             names, sums = self._once(batch, share)
         self.pool = self.pool or graph.pool()
-        for parameter, gradient in zip(self.parameters, before, strict=True):
-            assert parameter.grad is not None
-            parameter.grad.copy_(gradient)
         return Recording(graph, batch, share, names, sums)
 
     def _once(self, batch: Any, share: Tensor) -> tuple[list[str], Tensor]:

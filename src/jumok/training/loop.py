@@ -94,7 +94,7 @@ class Loop:
                     self._average_checkpoints(reason)
                     break
                 started = self.clock = time.perf_counter()
-                self._launch()
+                computed = self._launch()
                 state, stopping = self.state, self.ranks.stopping
                 validate = state.update == state.total or state.update % training.validate_every == 0
                 save = validate or state.update % training.checkpoint_every == 0 or stopping
@@ -102,7 +102,11 @@ class Loop:
                 if self.state is not state:
                     continue  # it went back to a checkpoint
                 state.seconds = time.perf_counter() - began
-                if state.total is None and self.pace.measured(self.ranks.share(time.perf_counter() - started)):
+                if (
+                    state.total is None
+                    and computed
+                    and self.pace.measured(self.ranks.share(time.perf_counter() - started))
+                ):
                     self._read()
                     self._fix_plan(began)
                     save = True
@@ -130,10 +134,11 @@ class Loop:
             return f"no progress in {state.stale} validation{'s' * (state.stale > 1)}"
         return None
 
-    def _launch(self) -> None:
-        """Set the next update going."""
+    def _launch(self) -> bool:
+        """Set the next update going, unless it is passed over."""
         state = self.state
-        if state.update not in state.left_out:
+        computed = state.update not in state.left_out
+        if computed:
             rate = learning_rate(self.training, state.update, state.total, state.plateau_scale, self.recipe.model.width)
             outcome = self.step(self.ahead.at(state.update), state.update, rate)
             self.under_way.append(outcome)
@@ -141,6 +146,7 @@ class Loop:
                 self.average.note(state.update)
             state.tokens += outcome.count
         state.update += 1
+        return computed
 
     def _read(self, all_but: int = 0) -> None:
         """What the updates under way say of themselves, but for the newest `all_but`, which may still be computed."""
@@ -150,12 +156,11 @@ class Loop:
             loss = values["loss"] / max(1, outcome.count)
             if not recovery.is_number(values):
                 self._leave_out(outcome, values)
-            elif recovery.is_spike(self.state, loss, outcome.update):
+                continue
+            self._note({**values, "tokens": outcome.count, "flops": self.meter.work(outcome.batches)})
+            self._log(outcome.update + 1, outcome.rate)
+            if recovery.has_gone_astray(self.state, loss, outcome.update):
                 self._go_back(outcome, loss)
-            else:
-                recovery.note(self.state, loss)
-                self._note({**values, "tokens": outcome.count, "flops": self.meter.work(outcome.batches)})
-                self._log(outcome.update + 1, outcome.rate)
 
     def _leave_out(self, outcome: Outcome, values: dict[str, float]) -> None:
         """Not a number: the weights are still those of the update before. Go on without these sentences, or stop."""
@@ -177,28 +182,35 @@ class Loop:
         self.under_way.clear()
         self._save()
         raise self._diverged(
-            f"{problem} The state before it is saved (checkpoint of update {state.update}). Look at those lines, or "
-            "start again"
+            f"{problem} It has not touched the weights, which are saved (checkpoint of update {state.update}). Look at "
+            "those lines, or start again"
         )
 
     def _go_back(self, outcome: Outcome, loss: float) -> None:
-        """The loss is far too large: the weights have gone astray. Back to the last checkpoint, and round the place."""
+        """The loss stays far too large: the weights have gone astray. Back to a checkpoint, and round the place."""
         state, training = self.state, self.training
-        self.under_way.clear()
         problem = f"update {outcome.update + 1}: the loss is {loss:.3f}, after {state.loss_mean:.3f} on the average"
-        found = checkpoint.newest_good(self.run, self.events.say, ranks=self.ranks)
-        if found is None or state.recovered >= training.skip_bad:
+        if state.recovered >= training.skip_bad:
             kept = f"the checkpoint of update {self.run.pointed('last')} is kept"
             raise self._diverged(f"{problem}. The training has diverged; {kept}. Start again")
         state.recovered += 1
-        self.state = self.pace.state = recovery.go_back(state, self.restore(found), outcome.update)
+        count = f"{state.recovered} of at most {training.skip_bad}"
+        found = checkpoint.go_back(self.run, state.high_since - recovery.BEFORE, self.ranks)
+        if found is None:
+            self.events("recovered", outcome.update + 1, problem="loss too large", count=state.recovered)
+            state.loss_mean = None  # a new one is formed from here on
+            self.events.say(f"{problem}. There is no checkpoint from before, so the run goes on ({count})")
+            return
+        self.under_way.clear()
+        self.state = self.pace.state = recovery.go_round(state, self.restore(found), outcome.update)
+        self.ranks.first(lambda: checkpoint.repair_pointers(self.run, self.state))
         if self.metrics is not None:
             self.metrics.cut(self.state.metrics_bytes)
-        passed = [update + 1 for update in self.state.left_out if update <= outcome.update]
         self.events("recovered", outcome.update + 1, problem="loss too large", count=state.recovered)
+        passed = [update + 1 for update in self.state.left_out if update <= outcome.update]
         self.events.say(
             f"{problem}. Back to the checkpoint of update {self.state.update}; updates {passed[0]} to {passed[-1]} are "
-            f"passed over ({state.recovered} of at most {training.skip_bad})"
+            f"passed over ({count})"
         )
 
     def _diverged(self, problem: str) -> JumokError:

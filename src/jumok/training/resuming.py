@@ -7,6 +7,9 @@ from typing import Any
 
 from jumok.errors import BadInput
 from jumok.recipe import Recipe
+from jumok.tasks.translation import chooses_packing
+from jumok.training.device import choose_device
+from jumok.training.precision import choose_precision
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
@@ -28,14 +31,24 @@ def recipe_to_train(given: Recipe | None, folder: RunFolder, resume: bool) -> Re
     if given is None:
         raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
     RunFolder.check_free(folder.path)
-    return with_absolute_paths(given)
+    return with_choices(with_absolute_paths(given))
+
+
+def with_choices(recipe: Recipe) -> Recipe:
+    """What `auto` means on this machine: a run goes on with it wherever it is resumed, or batches would differ."""
+    device = choose_device(recipe.device)
+    precision = str(choose_precision(recipe.training.precision, device)).removeprefix("torch.")
+    chosen: dict[str, Any] = {"precision": precision}
+    if recipe.task == "translation":
+        chosen["pack"] = chooses_packing(recipe, device)
+    return recipe.model_copy(update={"training": recipe.training.model_copy(update=chosen)})
 
 
 def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
     """A run goes on with the recipe it began with; a different one on the command line is refused, key by key."""
     stored = folder.recipe()
     if given is not None:
-        before, now = _flat(stored.model_dump()), _flat(with_absolute_paths(given).model_dump())
+        before, now = _flat(stored.model_dump()), _flat(with_choices(with_absolute_paths(given)).model_dump())
         differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if differing:
             raise BadInput(

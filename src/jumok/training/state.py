@@ -33,6 +33,8 @@ class TrainState:
     recovered: int = 0  # how often something had to be left out
     loss_mean: float | None = None  # running mean of the loss a word, to know a loss that is far too large
     loss_spread: float = 0.0  # and of its distance from the mean
+    high: int = 0  # how many of the newest losses were far too large
+    high_since: int = 0  # the first of these
     stopped: str | None = None  # why the run is complete, when it is
 
     def to_json(self) -> dict[str, Any]:
