@@ -36,9 +36,10 @@ from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
 from jumok.tasks.vocabulary import load_tokenizers, save_tokenizers
 from jumok.text.tokenizer import Tokenizer
-from jumok.training import checkpoint, distributed
+from jumok.training import checkpoint, meeting
 from jumok.training.building import build_together, check
 from jumok.training.device import choose_device, repeatable
+from jumok.training.distributed import Ranks
 from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, TensorBoard, WeightsAndBiases
 from jumok.training.loop import Loop
 from jumok.training.resuming import recipe_to_train, restored
@@ -293,13 +294,13 @@ def train(
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
     given = recipes.read(recipe, overrides) if isinstance(recipe, str) else recipe
     folder = RunFolder(Path(run))
-    with distributed.joined() as ranks, ExitStack() as held:
-        say: Say = (lambda message: None) if quiet or ranks.rank else warn
+    with meeting.joined() as ranks, ExitStack() as held:
+        say = ranks.quiet((lambda message: None) if quiet else warn)
         ranks.same(recipe=given and given.model_dump(mode="json"), command=[resume, minutes])
-        resume = resume or ranks.first(lambda: distributed.goes_on(folder.path))
+        resume = resume or ranks.first(lambda: meeting.goes_on(folder.path))
         chosen = ranks.recipe(lambda: recipe_to_train(given, folder, resume))
         device = choose_device(chosen.device)
-        distributed.check_devices(device)
+        meeting.check_devices(device)
         check(chosen, device, ranks, resume, say)
         threads = held.enter_context(repeatable(chosen.threads, device, chosen.exact))
         saved = folder.tokenizer if resume and folder.tokenizer.is_dir() else None
@@ -315,10 +316,10 @@ def train(
 
         def begin() -> None:
             """Only now, when the data has been read and found good, does the run come into being."""
-            held.enter_context(folder.locked(0 if ranks.alone else distributed.LINGERING))
+            held.enter_context(folder.locked(0 if ranks.alone else meeting.LINGERING))
             if not resume:
                 RunFolder.create(folder.path, chosen)
-                distributed.note_launch(folder.path)
+                meeting.note_launch(folder.path)
             if saved is None and task.tokenizers:
                 with disk_errors_named("saving the tokenizers", folder.path, "Free some space and start again."):
                     save_tokenizers(folder.tokenizer, dict(task.tokenizers))
@@ -345,7 +346,7 @@ def _run(
     sinks: Sequence[Sink],
     say: Say,
     quiet: bool,
-    ranks: distributed.Ranks,
+    ranks: Ranks,
 ) -> None:
     """The training itself, from the newest good checkpoint or from the start. One process writes and tells."""
     with Events([]) as events:

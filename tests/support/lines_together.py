@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from torch import nn
 
 from jumok import recipe as recipes
 from jumok.tasks.objective import Loss
-from jumok.training.distributed import Ranks, joined
+from jumok.training.distributed import Ranks
 from jumok.training.events import Events, MetricsFile
 from jumok.training.loop import Loop
+from jumok.training.meeting import joined
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
@@ -126,8 +128,10 @@ def talk() -> Any:
         ranks.add_up(tensors)
         model = torch.full((2, 2), float(ranks.rank))
         ranks.equalise([model])
-        order: list[int] = []
-        ranks.after_first(lambda: order.append(ranks.rank))
+        order: list[float] = []
+        ranks.local = max(0, ranks.rank - 1)  # as if the second were on another machine
+        ranks.after_first(lambda: (time.sleep(0.1), order.append(time.monotonic())))
+        order.append(time.monotonic())
         return {
             "total": ranks.total(1.5, ranks.rank),
             "share": ranks.share({"from": ranks.rank, "text": "주목"}),

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import random
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from line import told
 from lines_together import Trouble, disagree, fail_first, learn, talk
 from ranks import together
 
-from jumok.errors import BadInput, Failure
+from jumok.errors import Failure
 from jumok.training import distributed
-from jumok.training.distributed import Ranks, attendance
+from jumok.training.distributed import Ranks
 
 KEYS = ["training.updates=6", "training.validate_every=3", "training.checkpoint_every=2"]
 
@@ -32,14 +29,17 @@ def close(one: Any, other: Any) -> None:
 
 
 def test_they_can_talk() -> None:
-    for rank, heard in enumerate(together(3, talk)):
+    every = together(3, talk)
+    for heard in every:
         assert heard["total"] == [4.5, 3.0]
         assert heard["share"] == {"from": 0, "text": "주목"}
         assert heard["each"] == [0, 10, 20]
         assert heard["first"] == "done by 0"
         assert heard["tensors"] == [[3.0] * 3, [0.0, 3.0, 6.0, 9.0]]
         assert heard["model"] == [[0.0, 0.0], [0.0, 0.0]]
-        assert heard["after"] == ([rank] if rank else [])
+    first, second, third = (heard["after"] for heard in every)
+    assert second[0] < third[0] < min(first[-1], second[-1], third[-1]), "in turn, and all wait for the last"
+    assert len(first) == 1
 
 
 def test_what_the_first_cannot_do_it_alone_complains_about() -> None:
@@ -163,63 +163,3 @@ def test_an_error_at_one_process_ends_the_others(tmp_path: Path) -> None:
     assert second == ("ValueError", "something else")
     assert first[0] == 1
     assert "another process of this run has ended" in first[1]
-
-
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"WORLD_SIZE": "two"}, ["WORLD_SIZE is 'two'", "no number"]),
-        ({"WORLD_SIZE": "2"}, ["RANK and MASTER_ADDR and MASTER_PORT are not set", "torchrun"]),
-        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, ["MASTER_ADDR is not set", "unset WORLD_SIZE"]),
-        ({"WORLD_SIZE": "2", "RANK": "2", "MASTER_ADDR": "x", "MASTER_PORT": "1"}, ["RANK=2", "counted from 0"]),
-        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "x", "MASTER_PORT": "x"}, ["MASTER_PORT is 'x'"]),
-    ],
-)
-def test_half_a_launcher_is_refused(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], words: list[str]
-) -> None:
-    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(BadInput) as caught, distributed.joined():
-        pass
-    for word in words:
-        assert word in str(caught.value)
-
-
-def test_a_world_of_one_needs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    with distributed.joined() as ranks:
-        assert ranks.alone
-
-
-def test_only_the_workers_of_the_same_torchrun_go_on_by_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
-    distributed.note_launch(tmp_path)
-    assert not distributed.goes_on(tmp_path), "the first start"
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert distributed.goes_on(tmp_path)
-    assert not distributed.goes_on(tmp_path / "elsewhere")
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-8")
-    assert not distributed.goes_on(tmp_path), "a run that somebody else has made"
-
-
-@settings(max_examples=15, deadline=None)
-@given(world=st.integers(1, 6), order=st.randoms())
-def test_every_meeting_has_a_name_of_its_own(world: int, order: random.Random) -> None:
-    """Also in a store that holds what others have left there, some of whom never came to an end."""
-    store = dist.HashStore()
-    for rank in range(order.randint(0, 6)):
-        store.set(f"jumok/note/{rank}", "somebody who is gone")
-    store.set("jumok/proposal", "an-old-name somebody who is gone")
-    seen = set()
-    for _ in range(2):
-        with ThreadPoolExecutor(world) as pool:
-            ranks = order.sample(range(world), world)
-            names = {future.result() for future in [pool.submit(attendance, store, r, world) for r in ranks]}
-        assert len(names) == 1
-        seen |= names
-    assert len(seen) == 2

@@ -101,8 +101,9 @@ def translate(
     """Translate text, one sentence a line."""
     from jumok import api
     from jumok.inspect.view import View
-    from jumok.streaming import Columns, Source, translate_stream
+    from jumok.streaming import Columns, Source, translate_stream, translate_together
     from jumok.tasks.wishes import BadSentence, Wishes
+    from jumok.training.meeting import joined
 
     if (alignment_layer is not None or alignment_head is not None) and not alignments:
         raise BadInput("--alignment-layer and --alignment-head say where --alignments come from: give that too")
@@ -127,14 +128,18 @@ def translate(
             batch=batch,
             too_long=too_long,
         )
-    model = api.load_translator(run, device, precision=precision).tagged(tag)
-    with options_as_typed(*names):
-        model.check(wishes)
-    if alignments:
-        View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
     if prefix and prefix_file is not None:
         raise BadInput("--prefix and --prefix-file both say how translations begin: give one of them")
-    source = Source(sentences or (), input, prefix_file, require_file)
-    columns = Columns(scores, alignments, alignment_layer, alignment_head)
-    with options_as_typed(*names, kind=BadSentence):
-        translate_stream(model, source, wishes, columns, output, resume)
+    with joined("What is written is safe") as ranks:
+        model = api.load_translator(run, device, ranks.quiet(api.warn), precision).tagged(tag)
+        with options_as_typed(*names):
+            model.check(wishes)
+        if alignments:
+            View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
+        source = Source(sentences or (), input, prefix_file, require_file)
+        columns = Columns(scores, alignments, alignment_layer, alignment_head)
+        with ranks.speaking(), options_as_typed(*names, kind=BadSentence):
+            if ranks.alone:
+                translate_stream(model, source, wishes, columns, output, resume)
+            else:
+                translate_together(model, source, wishes, columns, output, resume, ranks)

@@ -17,18 +17,14 @@ process validates or saves. That a process has died is not told by a time limit 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import sys
 import threading
-import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +32,13 @@ import torch
 import torch.distributed as dist
 from safetensors import safe_open
 from torch import Tensor
-from torch.distributed.rendezvous import rendezvous
 
 import jumok
 from jumok import recipe as recipes
 from jumok.errors import BadInput, Failure, JumokError, ToldElsewhere
-from jumok.files import replace_file
 from jumok.recipe import Recipe
 
-PATIENCE = timedelta(days=2)  # for a validation or a checkpoint of the first process
-MEETING = timedelta(minutes=30)  # for all to come together, and for gradients
-LINGERING = 60.0  # seconds that processes of a torchrun that was killed may take to end
 BUCKET = 1 << 24  # numbers sent at once: 64 MB of them are copied side by side
-VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 @dataclass
@@ -113,10 +103,15 @@ class Ranks:
 
     def total(self, *numbers: float) -> list[float]:
         """Sums over all processes."""
+        assert numbers, "nothing to add up: nobody would wait for anybody"
         sums = torch.tensor(numbers, dtype=torch.float64)
         if not self.alone:
             dist.all_reduce(sums, group=self.control)
         return sums.tolist()
+
+    def wait(self) -> None:
+        """Until all are here."""
+        self.total(1)
 
     def share(self, value: Any, source: int = 0) -> Any:
         """What one process has, at all of them; anything that JSON can hold."""
@@ -154,7 +149,7 @@ class Ranks:
         for turn in (1, 2) if not self.alone else ():
             if self.rank and turn == (1 if self.local == 0 else 2):
                 action()
-            self.total()
+            self.wait()
 
     def recipe(self, choose: Callable[[], Recipe]) -> Recipe:
         """The recipe that the first process has chosen."""
@@ -165,6 +160,18 @@ class Ranks:
     def told(self, error: JumokError) -> JumokError:
         """An error that all processes meet at the same time: one says it."""
         return ToldElsewhere(error.exit_code) if self.rank else error
+
+    @contextmanager
+    def speaking(self) -> Iterator[None]:
+        """Bad input in here is met by this process alone, which must say so itself."""
+        try:
+            yield
+        except BadInput as error:
+            raise Failure(f"process {self.rank}: {error}") if self.rank else error from None
+
+    def quiet(self, say: Callable[[str], None]) -> Callable[[str], None]:
+        """How things are said that all processes meet."""
+        return (lambda message: None) if self.rank else say
 
     def voice(self, say: Callable[[str], None]) -> Callable[[str], None]:
         """How this process says what concerns it alone."""
@@ -230,139 +237,3 @@ def code() -> str:
     files = sorted(path for path in place.rglob("*") if path.suffix in (".py", ".c", ".h", ".yaml"))
     parts = [(path.relative_to(place).as_posix(), path.read_bytes().hex()) for path in files]
     return digest([parts, torch.__version__])
-
-
-# ---------------------------------------------------------------- how processes come together
-
-
-def environment() -> tuple[int, int, int, int]:
-    """Rank, world size, and both on this machine, from the variables that torchrun sets; one process without them."""
-    if "WORLD_SIZE" not in os.environ:
-        return 0, 1, 0, 1
-    values = {}
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_PORT"):
-        text = os.environ.get(name)
-        if text is not None and not text.isdecimal():
-            raise BadInput(f"the environment variable {name} is {text!r}, which is no number. {TORCHRUN}")
-        values[name] = None if text is None else int(text)
-    world = values["WORLD_SIZE"]
-    assert world is not None
-    if world == 1:
-        return 0, 1, 0, 1
-    missing = [name for name in VARIABLES if not os.environ.get(name)]
-    if missing:
-        raise BadInput(
-            f"WORLD_SIZE={world} says that this is one of {world} processes, but {' and '.join(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} not set. {TORCHRUN}"
-        )
-    rank = values["RANK"] or 0
-    if rank >= world:
-        raise BadInput(f"RANK={rank} with WORLD_SIZE={world}: ranks are counted from 0. {TORCHRUN}")
-    local, there = values["LOCAL_RANK"], values["LOCAL_WORLD_SIZE"]
-    return rank, world, rank if local is None else local, world if there is None else there
-
-
-TORCHRUN = "Start with: torchrun --nproc-per-node N -m jumok train … (for one process: unset WORLD_SIZE)"
-
-
-@contextmanager
-def joined() -> Iterator[Ranks]:
-    """Meet the other processes that torchrun has started; without torchrun, one process alone."""
-    rank, world, local, there = environment()
-    if world == 1:
-        yield Ranks()
-        return
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if gpus and there <= gpus:
-        torch.cuda.set_device(local)
-    ours = not dist.is_initialized()
-    if ours:
-        meet("cpu:gloo,cuda:nccl" if gpus else "gloo")
-    try:
-        yield Ranks(rank, world, local, dist.new_group(backend="gloo", timeout=PATIENCE))
-    except RuntimeError as error:
-        if not is_lost(error):
-            raise
-        reason = str(error).splitlines()[0].rpartition("] ")[2].partition(". This is")[0]
-        raise Failure(
-            f"process {rank} of {world}: another process of this run has ended, or cannot be reached any more; its own "
-            "messages say why (one that is killed has none). All that the last checkpoint holds is safe: the same "
-            f"command with --resume goes on from there. ({reason[:150]})"
-        ) from error
-    if ours:
-        dist.destroy_process_group()
-
-
-def meet(backend: str) -> None:
-    try:
-        store, rank, world = next(iter(rendezvous("env://", timeout=MEETING)))
-        room = dist.PrefixStore(f"jumok/{attendance(store, rank, world)}", store)  # type: ignore[attr-defined]
-        dist.init_process_group(backend, store=room, rank=rank, world_size=world, timeout=MEETING)
-    except (RuntimeError, ValueError) as error:
-        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
-        raise Failure(
-            f"the {os.environ['WORLD_SIZE']} processes of this run did not come together at {where}: "
-            f"{str(error).splitlines()[0]}. Is the first machine reachable there from all others, and were all "
-            "processes started?"
-        ) from None
-
-
-def attendance(store: Any, rank: int, world: int) -> str:
-    """A name for this meeting of these processes, which no other has.
-
-    Workers that torchrun starts anew find the notes of those before them in the same store, and would call at addresses
-    where nobody lives any more. So each leaves a note that is certainly its own, the first process proposes a name
-    together with the notes that it has seen, and who finds its own among them agrees. It is settled when all have.
-    """
-    note = uuid.uuid4().hex
-    store.set(f"jumok/note/{rank}", note)
-    while True:
-        if rank == 0:
-            seen = [store.get(f"jumok/note/{other}").decode() for other in range(world)]
-            store.set("jumok/proposal", " ".join([uuid.uuid4().hex, *seen]))
-        name, *notes = store.get("jumok/proposal").decode().split()
-        if note in notes:
-            store.set(f"jumok/agreed/{name}/{rank}", "")
-            if rank == 0:
-                with contextlib.suppress(RuntimeError):  # somebody has not come yet, and an old note stood for it
-                    store.wait([f"jumok/agreed/{name}/{other}" for other in range(world)], timedelta(seconds=1))
-                    store.set(f"jumok/settled/{name}", "")
-            if store.check([f"jumok/settled/{name}"]):
-                return name
-        time.sleep(0.02)
-
-
-def check_devices(device: torch.device) -> None:
-    """One GPU for each process of this machine."""
-    _, world, _, there = environment()
-    if world > 1 and device.type == "cuda" and there > torch.cuda.device_count():
-        raise BadInput(
-            f"{there} processes on this machine have {torch.cuda.device_count()} GPU(s): start as many processes as "
-            "GPUs (torchrun --nproc-per-node gpu), or use device=cpu"
-        )
-
-
-def is_lost(error: RuntimeError) -> bool:
-    """Whether an error says that another process has gone. gloo has no class of its own for it."""
-    return isinstance(error, dist.DistError) or any(
-        word in str(error) for word in ("gloo", "Connection closed by peer", "NCCL")
-    )
-
-
-def launch() -> str:
-    """What torchrun calls this start of it; the same for workers that it starts once more. Empty without torchrun."""
-    name = os.environ.get("TORCHELASTIC_RUN_ID", "")
-    return f"{os.getppid()}" if name == "none" else name
-
-
-def note_launch(run: Path) -> None:
-    """Remember in a new run which start of torchrun has made it."""
-    if launch():
-        replace_file(run / ".launch", launch() + "\n")
-
-
-def goes_on(run: Path) -> bool:
-    """Whether torchrun has started its workers once more (`--max-restarts`): then the run they have made goes on."""
-    note = run / ".launch"
-    started_anew = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    return started_anew and note.is_file() and note.read_text(encoding="utf-8").strip() == launch()
