@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -365,3 +366,30 @@ def test_layouts_are_kept_and_made_again_when_damaged(tmp_path: Path, tokenizer:
             assert file.read_bytes() == whole
         other = Plan([store], [1], 140, 5, packed=packed)
         assert other.batches_per_epoch != plan.batches_per_epoch
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_what_a_rival_has_begun_is_removed_only_under_its_lock(
+    tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, locks: bool
+) -> None:
+    """Without locks nobody knows whether it is still at work."""
+    corpus = write_corpus(tmp_path, 50)
+
+    def cannot(lock: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    if not locks:
+        monkeypatch.setattr(sharding.FileLock, "acquire", cannot)
+    begun: list[Path] = []
+    build = sharding._build_shard
+
+    def with_a_rival(folder: Path, encoder: Any, shard: Any, items: Any, alone: bool) -> None:
+        begun.append(folder / f"{sharding.TEMPORARY}{shard.name}-99999")
+        begun[-1].mkdir()
+        build(folder, encoder, shard, items, alone)
+        assert begun[-1].exists() == (not locks)
+
+    monkeypatch.setattr(sharding, "_build_shard", with_a_rival)
+    store = TokenStore.open_or_build(corpus, "train", tokenizer, tokenizer, tmp_path / "cache", 50)
+    assert begun
+    assert len(store) > 0

@@ -190,7 +190,7 @@ def test_a_recording_outlives_a_longer_table_of_positions() -> None:
 
 
 def test_what_cannot_be_recorded_is_computed_all_the_same() -> None:
-    """An objective that waits for the GPU, with dropout: the run says so and goes on, with the gradients it should have."""
+    """An objective that waits for the GPU, with dropout: the run says so and goes on, with the right gradients."""
     recipe = recipes.read("transformer-tiny", [*SMALL, "training.graphs=true"])
     found, said = [], []
     for waits in (False, True):

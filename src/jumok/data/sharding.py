@@ -48,6 +48,7 @@ SHARD = 1 << 18  # items in a shard: some ten seconds of work
 LOCKS = ".locks"
 SAY_SECONDS = 10.0
 WAIT_SECONDS = 0.1
+UNLOCKED, LOCKED = 1, 2  # claims on a piece of work
 HELPED_BY = 15  # at most: each takes 60 MB
 
 Say = Callable[[str], None]
@@ -181,20 +182,21 @@ def build_shards(folder: Path, encoder: Encoder, shards: Sequence[Shard], say: S
                     if not mine:
                         continue
                     if not is_built(folder, shard):
-                        _build_shard(folder, encoder, shard, told(reader.shard(shard)))
+                        _build_shard(folder, encoder, shard, told(reader.shard(shard)), alone=mine == LOCKED)
             missing.remove(shard)
         if missing:  # others are at them
             time.sleep(WAIT_SECONDS)
 
 
-def _build_shard(folder: Path, encoder: Encoder, shard: Shard, items: Items) -> None:
+def _build_shard(folder: Path, encoder: Encoder, shard: Shard, items: Items, alone: bool) -> None:
     def write(files: Mapping[str, BinaryIO]) -> dict[str, Any]:
         meta = encoder.write(files, items, shard.first)
         encoder.check_unchanged()
         return {**meta, "first": shard.first, "count": shard.count}
 
-    for unfinished in folder.glob(f"{TEMPORARY}{shard.name}-*"):  # of a builder that was killed: we have its claim
-        shutil.rmtree(unfinished, ignore_errors=True)
+    if alone:  # what is unfinished is of a builder that was killed: we have its claim
+        for unfinished in folder.glob(f"{TEMPORARY}{shard.name}-*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
     make_whole(folder / shard.name, encoder.names, write)
 
 
@@ -216,22 +218,22 @@ def _join(folder: Path, encoder: Encoder, shards: Sequence[Shard]) -> None:
 
 
 @contextlib.contextmanager
-def _claim(folder: Path, name: str) -> Iterator[bool]:
-    """Whether this process may do a piece of work, and no other meanwhile."""
+def _claim(folder: Path, name: str) -> Iterator[int]:
+    """Whether this process may do a piece of work (not 0), and no other meanwhile (`LOCKED`)."""
     (folder / LOCKS).mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCKS / name, timeout=0)
     try:
         lock.acquire()
     except Timeout:
-        yield False
+        yield 0
         return
     except (NotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
             raise
-        yield True  # a file system without locks: the work may be done twice, which does no harm
+        yield UNLOCKED  # a file system without locks: the work may be done twice, which does no harm
         return
     try:
-        yield True
+        yield LOCKED
     finally:
         lock.release()
 
