@@ -49,9 +49,7 @@ def main() -> None:
         source, target, *_ = name.split("-")
         arguments = ["transformer-small", *KEYS, f"seed={seed}", *chosen.set]
         found = tests(chosen.data, source, target)
-        runs.append(
-            Run(name, [*arguments, *files(chosen.data, source, target)], found, minutes=chosen.limit)
-        )
+        runs.append(Run(name, [*arguments, *files(chosen.data, source, target)], found, minutes=chosen.limit))
     for name in chosen.tried:
         arguments = ["transformer-small", *KEYS, *TRIED[name], *chosen.set]
         val = {"val": tests(chosen.data, "en", "de")["val"]}
