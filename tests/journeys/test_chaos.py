@@ -46,12 +46,16 @@ class Chaos:
     def told(self) -> int:
         return self.run.metrics.stat().st_mtime_ns if self.run.metrics.exists() else 0
 
-    def strike(self, kind: str, span: int) -> None:
-        """Wait for a moment that is right for this kind of kill; kill; look at what is left, and have it go on."""
+    def strike(self, kind: str, left: int) -> None:
+        """Wait for a moment that is right for this kind of kill; kill; look at what is left, and have it go on.
+
+        The way that is left to go is shared with the `left` kills to come.
+        """
         torchrun = self.started[-1]
-        torchrun.wait_for(lambda: self.told != self.seen)
+        if not torchrun.wait_for(lambda: self.told != self.seen):
+            return  # all was done before, or it did not start: `finish` will tell
         workers, last = torchrun.workers(), self.run.pointed("last") or 0
-        target = min(last + self.moments.randint(1, span), self.updates - 1)
+        target = last + self.moments.randint(1, max(1, (self.updates - last) // (left + 2)))
 
         def right() -> bool:
             if kind == "writing":
@@ -59,7 +63,7 @@ class Chaos:
             return progress(self.run.path) >= target
 
         if not torchrun.wait_for(right):
-            return  # all was done before
+            return
         last = self.run.pointed("last") or 0
         os.kill(*{
             "worker": (workers[self.moments.randrange(2)], 9),
@@ -109,18 +113,18 @@ CASES = {
     ("case", "kinds", "updates"),
     [
         ("attention", KINDS, 60),
-        pytest.param("everything", KINDS * 7, 400, marks=pytest.mark.full),
+        pytest.param("everything", KINDS * 7, 1000, marks=pytest.mark.full),
     ],
 )
 def test_random_kills_change_nothing(begin: object, tmp_path: Path, case: str, kinds: list[str], updates: int) -> None:
     seed = secrets.randbelow(2**31)
     print(f"seed {seed}")
-    keys = [*CASES[case], f"training.validate_every={updates // 3}"]
-    chaos = begin(keys, updates, seed)  # type: ignore[operator]
+    keys = [*CASES[case], f"training.validate_every={updates // 3}", "training.checkpoint_every=4"]
     undisturbed = tmp_path / "undisturbed"
     assert together(2, train, undisturbed, "demo", [*keys, f"training.updates={updates}"]) == ["trained"] * 2
-    for kind in chaos.moments.sample(kinds, len(kinds)):
-        chaos.strike(kind, updates // (len(kinds) + 1))
+    chaos = begin(keys, updates, seed)  # type: ignore[operator]
+    for done, kind in enumerate(chaos.moments.sample(kinds, len(kinds)), 1):
+        chaos.strike(kind, len(kinds) - done)
     chaos.finish()
     assert sorted(chaos.kills) == sorted(kinds), "all kills hit a run that was still going"
     assert differences(RunFolder(undisturbed), chaos.run) == []

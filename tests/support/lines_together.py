@@ -26,7 +26,7 @@ from jumok.training.state import TrainState
 @dataclass(frozen=True)
 class Trouble:
     poison: tuple[int, int] = (-1, 0)  # the update and the micro-batch whose targets are not numbers
-    huge: tuple[int, int] = (-1, 0)  # … or monstrous, the first time
+    huge: tuple[int, int] = (-9, 0)  # … or monstrous, as are those of two updates after it, the first time
     room: tuple[int, ...] = ()  # how many points each process can hold
     end: tuple[int, int] = (-1, 0)  # the update at which the process with this number is gone
     error: tuple[int, int] = (-1, 0)  # … or raises an error of its own
@@ -57,7 +57,7 @@ class SharedLine(LineTask):
     def __init__(self, sizes: tuple[int, ...], trouble: Trouble, ranks: Ranks) -> None:
         super().__init__(sizes)
         self.trouble, self.ranks = trouble, ranks
-        self.monstrous = True
+        self.monstrous = set(range(trouble.huge[0], trouble.huge[0] + 3))
         if trouble.room:
             self.objective = Narrow(trouble.room[ranks.rank])
 
@@ -72,9 +72,9 @@ class SharedLine(LineTask):
         batches = super().batches(update)
         if update == trouble.poison[0]:
             batches[trouble.poison[1]].y.fill_(float("nan"))
-        if update == trouble.huge[0] and self.monstrous:
+        if update in self.monstrous:
             batches[trouble.huge[1]].y.add_(1e4)
-            self.monstrous = False
+            self.monstrous.discard(update)
         return batches if only is None else [batches[number] for number in only]
 
 

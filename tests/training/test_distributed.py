@@ -128,12 +128,12 @@ def test_too_much_that_is_not_a_number_ends_all_and_is_said_once(tmp_path: Path)
 
 
 def test_all_go_back_together(tmp_path: Path) -> None:
-    keys = ["training.updates=70", "training.validate_every=1000", "training.checkpoint_every=20"]
-    trouble = Trouble(huge=(63, 1))
+    keys = ["training.updates=80", "training.validate_every=1000", "training.checkpoint_every=20"]
+    trouble = Trouble(huge=(73, 1))
     first, second = together(2, learn, tmp_path / "run", (3, 5), keys, trouble)
     assert first["state"] == second["state"]
     assert first["weights"] == second["weights"]
-    assert first["state"]["left_out"] == [60, 61, 62, 63]  # from the checkpoint of update 60 on
+    assert first["state"]["left_out"] == list(range(68, 76))
     one = learn(tmp_path / "one", (3, 5), keys, trouble)
     close(first["weights"], one["weights"])
 

@@ -105,6 +105,23 @@ def stopped_and_resumed(run: Path, worlds: tuple[int, int]) -> list[str]:
     return seen
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ["training.checkpoint_activations=true"],
+        ["training.pack=true", "training.loss_chunk=16", "training.r_drop=1"],
+        ["model.position=relative", "model.tie_embeddings=all", "tokenizer.joint=true"],
+        ["model.position=rotary", "model.key_value_heads=1", "model.norm=post", "model.activation=swiglu"],
+    ],
+)
+def test_every_way_of_training_can_be_split(tmp_path: Path, keys: list[str]) -> None:
+    keys = [*PAIRS, *TRANSFORMER, *keys, "training.shard=true"]
+    train(tmp_path / "whole", "transformer-tiny", keys)
+    assert together(2, train, tmp_path / "split", "transformer-tiny", keys) == ["trained", "trained"]
+    same_run(tmp_path / "whole", tmp_path / "split")
+
+
 @pytest.mark.parametrize(
     ("name", "keys"),
     [

@@ -116,7 +116,8 @@ def run(arguments: Sequence[str]) -> int:
         return 1
     except Exception as error:
         if isinstance(error, UsageProblem):
-            error.show()  # type: ignore[attr-defined]
+            if not _is_another():
+                error.show()  # type: ignore[attr-defined]
             return int(error.exit_code)  # type: ignore[attr-defined]
         if debug:
             traceback.print_exc()
@@ -127,8 +128,11 @@ def run(arguments: Sequence[str]) -> int:
 
 def _is_told_elsewhere(error: JumokError) -> bool:
     """Processes that torchrun starts on one machine read the same input: what is wrong with it, the first one tells."""
-    another = os.environ.get("LOCAL_RANK", "0") != "0"
-    return isinstance(error, ReaderGone | ToldElsewhere) or (another and isinstance(error, BadInput))
+    return isinstance(error, ReaderGone | ToldElsewhere) or (_is_another() and isinstance(error, BadInput))
+
+
+def _is_another() -> bool:
+    return os.environ.get("LOCAL_RANK", "0") != "0"
 
 
 LESS_MEMORY = {

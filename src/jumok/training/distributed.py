@@ -190,15 +190,17 @@ class Ranks:
 
     def spread(self, file: Path) -> Iterator[tuple[str, Tensor]]:
         """The tensors of a safetensors file that only the first process needs to see, one after the other."""
-        if self.rank == 0:
-            with safe_open(file, "pt") as stored:
-                known = [(name, stored.get_slice(name).get_shape()) for name in stored.keys()]  # noqa: SIM118
-                kinds = self.share([(name, shape, str(stored.get_tensor(name).dtype)) for name, shape in known])
-                for name, _, _ in kinds:
-                    yield name, self._from_first(stored.get_tensor(name))
+        if self.rank:
+            for name, shape, kind in self.share(None):
+                yield name, self._from_first(torch.empty(shape, dtype=getattr(torch, kind.removeprefix("torch."))))
             return
-        for name, shape, kind in self.share(None):
-            yield name, self._from_first(torch.empty(shape, dtype=getattr(torch, kind.removeprefix("torch."))))
+        with safe_open(file, "pt") as stored:
+            names = list(stored.keys())
+            if not self.alone:
+                tensors = ((name, stored.get_tensor(name)) for name in names)
+                self.share([(name, list(tensor.shape), str(tensor.dtype)) for name, tensor in tensors])
+            for name in names:
+                yield name, self._from_first(stored.get_tensor(name))
 
     def _from_first(self, tensor: Tensor) -> Tensor:
         if not self.alone:
@@ -207,7 +209,7 @@ class Ranks:
 
     def equalise(self, tensors: Sequence[Tensor]) -> None:
         """Give all processes what the first one has."""
-        for tensor in tensors:
+        for tensor in tensors if not self.alone else ():
             held = self._from_first(tensor.detach().cpu().contiguous())
             if self.rank:
                 tensor.detach().copy_(held)

@@ -67,7 +67,7 @@ class Loop:
         precision = Precision(choose_precision(self.training.precision, device), device)
         say = self.ranks.voice(events.say)
         self.step = Step(self.objective, self.optimizer, self.training, recipe.seed, precision, say, self.ranks)
-        self.meter = Meter(task.objective, device, precision.dtype)
+        self.meter = Meter(task.objective, device, precision.dtype, told=self.ranks.rank == 0)
         batches = self.ranks.dealt(task.batches, self.training.accumulate, shard)
         self.ahead = Ahead(batches, thread=device.type == "cuda")  # the CPU is free while a GPU computes
         self.under_way: deque[Outcome] = deque()

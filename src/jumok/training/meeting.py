@@ -67,11 +67,11 @@ def joined(safe: str = "All that the last checkpoint holds is safe") -> Iterator
         yield Ranks()
         return
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if gpus and there <= gpus:
-        torch.cuda.set_device(local)
+    if gpus:
+        torch.cuda.set_device(local % gpus)
     ours = not dist.is_initialized()
     if ours:
-        meet("cpu:gloo,cuda:nccl" if gpus else "gloo")
+        meet("cpu:gloo,cuda:nccl" if gpus and there <= gpus else "gloo")
     try:
         yield Ranks(rank, world, local, dist.new_group(backend="gloo", timeout=PATIENCE))
     except RuntimeError as error:
@@ -127,12 +127,13 @@ def attendance(store: Any, rank: int, world: int) -> str:
 
 
 def check_devices(device: torch.device) -> None:
-    """One GPU for each process of this machine."""
+    """One GPU for each process of this machine; to try something out, one for all if that is wished (through gloo)."""
     _, world, _, there = environment()
-    if world > 1 and device.type == "cuda" and there > torch.cuda.device_count():
+    gpus = torch.cuda.device_count()
+    if world > 1 and device.type == "cuda" and there > gpus and not os.environ.get("JUMOK_SHARE_GPU"):
         raise BadInput(
-            f"{there} processes on this machine have {torch.cuda.device_count()} GPU(s): start as many processes as "
-            "GPUs (torchrun --nproc-per-node gpu), or use device=cpu"
+            f"{there} processes on this machine have {gpus} GPU{'s' * (gpus > 1)}: start as many processes as GPUs "
+            "(torchrun --nproc-per-node gpu), or use device=cpu. To try it out, JUMOK_SHARE_GPU=1 lets them share"
         )
 
 

@@ -16,8 +16,9 @@ CLOCK = frozenset({"tokens_per_second", "mfu", "memory"})  # of a line of progre
 
 
 class Meter:
-    def __init__(self, objective: Objective, device: torch.device, dtype: torch.dtype) -> None:
-        self.flops, self.device, self.dtype = flops_of(objective), device, dtype
+    def __init__(self, objective: Objective, device: torch.device, dtype: torch.dtype, told: bool = True) -> None:
+        """Of several processes one tells, so only one measures."""
+        self.flops, self.device, self.dtype = flops_of(objective) if told else None, device, dtype
         self.peak = matmul_peak(device, dtype) if self.flops is not None else None  # measured before the clock starts
 
     def work(self, batches: Sequence[Any]) -> int:
