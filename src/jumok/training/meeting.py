@@ -56,7 +56,7 @@ def environment() -> tuple[int, int, int, int]:
     return rank, world, rank if local is None else local, world if there is None else there
 
 
-TORCHRUN = "Start with: torchrun --nproc-per-node N -m jumok train … (for one process: unset WORLD_SIZE)"
+TORCHRUN = "Start with: torchrun --standalone --nproc-per-node N -m jumok -- … (for one process: unset WORLD_SIZE)"
 
 
 @contextmanager
