@@ -195,7 +195,7 @@ def test_a_nan_loss_stops_names_the_batch_and_keeps_the_last_good_state(corpus: 
     run = tmp_path / "run"
     keys = ["training.learning_rate=1e38", "training.clip=0", "training.warmup=10", "training.updates=40"]
     result = train(corpus[0], corpus[1], run, *keys)
-    refused(result, "not a number", "train.en lines", "training.learning_rate", "is saved", code=1)
+    refused(result, "not a number", "train.en lines", "training.learning_rate", "are saved", code=1)
     step = json.loads((run / "last.json").read_text())["step"]
     assert f"update {step + 1} is not a number" in result.stderr
     weights = load_file(run / "checkpoints" / f"step-{step}" / "model.safetensors")
