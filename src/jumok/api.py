@@ -297,7 +297,7 @@ def train(
     with meeting.joined() as ranks, ExitStack() as held:
         say = ranks.quiet((lambda message: None) if quiet else warn)
         ranks.same(recipe=given and given.model_dump(mode="json"), command=[resume, minutes])
-        resume = resume or ranks.first(lambda: meeting.goes_on(folder.path))
+        resume = resume or ranks.first(lambda: meeting.goes_on(folder.path, say))
         chosen = ranks.recipe(lambda: recipe_to_train(given, folder, resume))
         device = choose_device(chosen.device)
         meeting.check_devices(device)

@@ -3,9 +3,11 @@ checkpoint is being written. It ends with the weights, to the bit, of the run th
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import secrets
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -153,3 +155,47 @@ def test_an_interrupt_of_torchrun_saves_everything(tmp_path: Path) -> None:
             again.end()
     finally:
         torchrun.end()
+
+
+@pytest.mark.full
+def test_machines_may_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elastic: each torchrun stands for a machine. One begins, another joins it, and is gone without a word."""
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")  # else PyTorch 2.13 lets nobody join later
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"localhost:{free.getsockname()[1]}"
+    machines = ["--nnodes", "1:2", "--rdzv-backend", "c10d", "--rdzv-endpoint", address, "--rdzv-id", "job"]
+    machines += ["--rdzv-conf", "last_call_timeout=2"]
+    run, recipe = RunFolder(tmp_path / "run"), tmp_path / "recipe.yaml"
+    keys = [*SMALL, *CASES["attention"], "training.updates=100000", "training.checkpoint_every=5"]
+    recipe.write_text(recipes.dump(recipes.read("demo", keys)))
+
+    def machine() -> Torchrun:
+        return Torchrun("train", recipe, "--run", run.path, world=1, restarts=9, machines=machines)
+
+    def trained_by(world: int) -> bool:
+        found = checkpoint.newest_good(run, lambda message: None) if run.checkpoints.exists() else None
+        return found is not None and json.loads((found / "state.json").read_text())["world"] == world
+
+    stays = machine()
+    goes = None
+    try:
+        assert stays.wait_for(lambda: trained_by(1))
+        goes = machine()
+        assert stays.wait_for(lambda: trained_by(2))
+        workers = goes.workers()
+        goes.process.kill()
+        for worker in workers.values():
+            os.kill(worker, 9)
+        assert stays.wait_for(lambda: trained_by(1))
+        stays.process.terminate()
+        stays.finish()
+        said = stays.said()
+        assert "note: this run used 1 process and goes on with 2" in said
+        assert "note: this run used 2 processes and goes on with 1" in said
+        steps = [event["step"] for event in run.events() if event["event"] == "train"]
+        assert steps == list(range(1, len(steps) + 1)), "no update is missing, none was done twice"
+    finally:
+        for torchrun in (stays, goes):
+            if torchrun is not None:
+                torchrun.end()

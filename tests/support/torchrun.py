@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,8 +18,10 @@ MOST_SECONDS = 120.0
 class Torchrun:
     """`torchrun --nproc-per-node WORLD … -m jumok -- ARGUMENTS`, running."""
 
-    def __init__(self, *arguments: object, world: int = 2, restarts: int = 0) -> None:
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world)]
+    def __init__(
+        self, *arguments: object, world: int = 2, restarts: int = 0, machines: Sequence[str] = ("--standalone",)
+    ) -> None:
+        command = [sys.executable, "-m", "torch.distributed.run", *machines, "--nproc-per-node", str(world)]
         command += ["--max-restarts", str(restarts), "-m", "jumok", "--", *map(str, arguments)]
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         environment = {**os.environ, "NO_COLOR": "1", "OMP_NUM_THREADS": "1"}

@@ -45,17 +45,26 @@ def test_a_world_of_one_needs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ranks.alone
 
 
+@pytest.mark.parametrize("name", ["job-7", "none"])
 def test_only_the_workers_of_the_same_torchrun_go_on_by_themselves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-7")
+    said: list[str] = []
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     meeting.note_launch(tmp_path)
-    assert not meeting.goes_on(tmp_path), "the first start"
+    assert not meeting.goes_on(tmp_path, said.append), "without torchrun"
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", name)
+    assert not meeting.goes_on(tmp_path, said.append), "a run that somebody else has made"
+    meeting.note_launch(tmp_path)
+    # a job with a name is the same job whenever it comes again, as when machines come and go
+    assert meeting.goes_on(tmp_path, said.append) == (name != "none")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
-    assert meeting.goes_on(tmp_path)
-    assert not meeting.goes_on(tmp_path / "elsewhere")
+    assert meeting.goes_on(tmp_path, said.append)
+    assert "goes on" in said[-1]
+    assert not meeting.goes_on(tmp_path / "elsewhere", said.append)
+    assert "begins from the start" in said[-1]
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-8")
-    assert not meeting.goes_on(tmp_path), "a run that somebody else has made"
+    assert not meeting.goes_on(tmp_path, said.append)
 
 
 @settings(max_examples=15, deadline=None)

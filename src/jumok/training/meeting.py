@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -145,9 +145,12 @@ def is_lost(error: RuntimeError) -> bool:
 
 
 def launch() -> str:
-    """What torchrun calls this start of it; the same for workers that it starts once more. Empty without torchrun."""
+    """What torchrun calls this start of it (`--rdzv-id`); the same for workers that it starts once more.
+
+    Empty without torchrun. Where nobody has named it, its process number stands for it, while it lives.
+    """
     name = os.environ.get("TORCHELASTIC_RUN_ID", "")
-    return f"{os.getppid()}" if name == "none" else name
+    return f"process {os.getppid()}" if name == "none" else name
 
 
 def note_launch(run: Path) -> None:
@@ -156,8 +159,14 @@ def note_launch(run: Path) -> None:
         replace_file(run / ".launch", launch() + "\n")
 
 
-def goes_on(run: Path) -> bool:
-    """Whether torchrun has started its workers once more (`--max-restarts`): then the run they have made goes on."""
-    note = run / ".launch"
-    started_anew = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
-    return started_anew and note.is_file() and note.read_text(encoding="utf-8").strip() == launch()
+def goes_on(run: Path, say: Callable[[str], None]) -> bool:
+    """Whether this torchrun has begun that run already: after a worker died (`--max-restarts`), or when machines come
+    and go, it starts all workers once more with the same command."""
+    restarts, note = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"), run / ".launch"
+    known = note.is_file() and note.read_text(encoding="utf-8").strip() == launch()
+    if known and (restarts != "0" or not launch().startswith("process ")):
+        say(f"torchrun has started its workers once more: {run} goes on")
+        return True
+    if restarts != "0" and not run.exists():
+        say(f"torchrun has started its workers once more, but there is no {run} here yet: it begins from the start")
+    return False
