@@ -19,8 +19,10 @@ from jumok.errors import JumokError
 
 def together(world: int, function: Callable[..., Any], *arguments: Any, timeout: float = 120) -> list[Any]:
     """What the function gave at each process; an error as (its exit code, its text)."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["jumok.api", "torch._dynamo", "torch.distributed.fsdp"])
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks:
+        context.set_forkserver_preload(["jumok.api", "torch._dynamo", "torch.distributed.fsdp"])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,7 @@ def test_only_the_workers_of_the_same_torchrun_go_on_by_themselves(
 @given(world=st.integers(1, 6), order=st.randoms())
 def test_every_meeting_has_a_name_of_its_own(world: int, order: random.Random) -> None:
     """Also in a store that holds what others have left there, some of whom never came to an end."""
+    meeting.AGREEING = timedelta(seconds=0.1)
     store = dist.HashStore()
     for rank in range(order.randint(0, 6)):
         store.set(f"jumok/note/{rank}", "somebody who is gone")

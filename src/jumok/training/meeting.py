@@ -25,6 +25,7 @@ from jumok.training.distributed import Ranks
 
 PATIENCE = timedelta(days=2)  # for a validation or a checkpoint of the first process
 MEETING = timedelta(minutes=30)  # for all to come together, and for gradients
+AGREEING = timedelta(seconds=1)  # for all to see a proposal, before another is made
 LINGERING = 60.0  # seconds that processes of a torchrun that was killed may take to end
 VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
@@ -119,7 +120,7 @@ def attendance(store: Any, rank: int, world: int) -> str:
             store.set(f"jumok/agreed/{name}/{rank}", "")
             if rank == 0:
                 with contextlib.suppress(RuntimeError):  # somebody has not come yet, and an old note stood for it
-                    store.wait([f"jumok/agreed/{name}/{other}" for other in range(world)], timedelta(seconds=1))
+                    store.wait([f"jumok/agreed/{name}/{other}" for other in range(world)], AGREEING)
                     store.set(f"jumok/settled/{name}", "")
             if store.check([f"jumok/settled/{name}"]):
                 return name
