@@ -54,7 +54,7 @@ class Chaos:
         The way that is left to go is shared with the `left` kills to come.
         """
         torchrun = self.started[-1]
-        if not torchrun.wait_for(lambda: self.told != self.seen):
+        if not torchrun.wait_for(lambda: self.told != self.seen and len(torchrun.workers()) == 2):
             return  # all was done before, or it did not start: `finish` will tell
         workers, last = torchrun.workers(), self.run.pointed("last") or 0
         target = last + self.moments.randint(1, max(1, (self.updates - last) // (left + 2)))
