@@ -115,10 +115,14 @@ def attention(
 
 
 def _suits_products(query: Tensor) -> bool:
-    """Whether the fused kernel is no help: its gradient is not repeatable on a GPU, and on a CPU in low precision it
-    takes some five times as long as plain products."""
+    """Whether the fused kernel is no help: on a GPU its gradient is not repeatable."""
+    return slow_when_fused(query) or (query.is_cuda and torch.are_deterministic_algorithms_enabled())
+
+
+def slow_when_fused(query: Tensor) -> bool:
+    """On a CPU the fused kernel's gradient in low precision takes some five times as long as plain products."""
     if query.device.type != "cpu":
-        return query.is_cuda and torch.are_deterministic_algorithms_enabled()
+        return False
     low = query.dtype in (torch.bfloat16, torch.float16) or torch.is_autocast_enabled("cpu")
     return low and query.requires_grad and torch.is_grad_enabled()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from jumok.layers.attention import ScaledDot, attention_weights
+from jumok.layers.attention import ScaledDot, attention_weights, slow_when_fused
 from jumok.layers.linear import linear
 from jumok.layers.packed_attention import packed_attention, padded
 from jumok.layers.position import rotate
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
     def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
         dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale
         packed = query_NHD, memory.key[0], memory.value[0], spans
-        if look.bias is None and scale is not None and not self.tap.watched:
+        if look.bias is None and scale is not None and not self.tap.watched and not slow_when_fused(query_NHD):
             return packed_attention(*packed, scale, dropout)
 
         def attend(query_BHTD: Tensor, key_BHSD: Tensor, value_BHSD: Tensor, mask_BS: Tensor | None) -> Tensor:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import torch
 
 from jumok.errors import BadInput
+from jumok.training.heap import give_memory_back, keep_memory
 
 
 def choose_device(name: str) -> torch.device:
@@ -35,6 +36,8 @@ def repeatable(threads: int, device: torch.device, exact: bool) -> Iterator[int]
     matmul, cudnn, memory = torch.backends.cuda.matmul, torch.backends.cudnn, torch.utils.deterministic
     before = matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, memory.fill_uninitialized_memory  # type: ignore[attr-defined]
     torch.set_num_threads(threads or count)
+    if device.type == "cpu":
+        keep_memory()
     if device.type == "cuda":
         # cuBLAS is only repeatable with a fixed workspace; it reads this at its first call
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -46,6 +49,8 @@ def repeatable(threads: int, device: torch.device, exact: bool) -> Iterator[int]
     try:
         yield torch.get_num_threads()
     finally:
+        if device.type == "cpu":
+            give_memory_back()
         torch.set_num_threads(count)
         torch.use_deterministic_algorithms(deterministic)
         matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, memory.fill_uninitialized_memory = before  # type: ignore[attr-defined]
