@@ -25,17 +25,19 @@ TOLERANCES = {torch.float32: 1e-5, torch.bfloat16: 4e-3, torch.float16: 5e-4}
 @pytest.mark.parametrize("dtype", list(TOLERANCES), ids=str)
 @pytest.mark.parametrize("vocabulary", [1, 5, 64, 100, 4096, 9001])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_losses_and_gradient_in_place(dtype: torch.dtype, vocabulary: int, smoothing: float) -> None:
+@pytest.mark.parametrize("biased", [False, True])
+def test_losses_and_gradient_in_place(dtype: torch.dtype, vocabulary: int, smoothing: float, biased: bool) -> None:
     logits = (4 * torch.randn(5, vocabulary, device=DEVICE)).to(dtype)
     target = torch.randint(vocabulary, (5,), device=DEVICE)
     target[2] = IGNORED
+    bias = torch.randn(vocabulary, device=DEVICE) if biased else None
     given = logits.float().requires_grad_()
-    expected = smoothed_cross_entropy(given, target, smoothing)
+    expected = smoothed_cross_entropy(given if bias is None else given + bias, target, smoothing)
     gradient = torch.autograd.grad(expected[0], given)[0]
     losses = torch.full((3, 5), 7.0, device=DEVICE)
     for learns in (False, True):
         before = logits.clone()
-        loss_triton.smoothed_cross_entropy_(logits, target, smoothing, losses, learns)
+        loss_triton.smoothed_cross_entropy_(logits, bias, target, smoothing, losses, learns)
         torch.testing.assert_close(tuple(losses[:2].sum(dim=1)), expected, rtol=1e-5, atol=1e-5)
         assert losses[:, 2].tolist() == [0.0, 0.0, 7.0]
         if not learns:
@@ -46,7 +48,7 @@ def test_losses_and_gradient_in_place(dtype: torch.dtype, vocabulary: int, smoot
 def test_extreme_logits_stay_finite() -> None:
     logits = torch.tensor([[1e4, -1e4, 0.0], [-1e30, -3e30, 3e30]], device=DEVICE)
     losses = torch.empty(3, 2, device=DEVICE)
-    loss_triton.smoothed_cross_entropy_(logits, torch.tensor([1, 2], device=DEVICE), 0.0, losses, True)
+    loss_triton.smoothed_cross_entropy_(logits, None, torch.tensor([1, 2], device=DEVICE), 0.0, losses, True)
     assert losses[0].tolist() == [2e4, 0.0]
     assert torch.isfinite(logits).all()
 

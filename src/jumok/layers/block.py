@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.layers.dropout import Dropout
-from jumok.layers.linear import linear
+from jumok.layers.linear import for_products, linear
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
 
 
@@ -87,8 +87,8 @@ class AddNorm(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            return self.dropout(sublayer(self.norm(x)), onto=x)
-        return self.norm(self.dropout(sublayer(x), onto=x))
+            return self.dropout(sublayer(for_products(self.norm(x))), onto=x)
+        return self.norm(self.dropout(sublayer(for_products(x)), onto=x))
 
 
 @dataclass(frozen=True)

@@ -111,27 +111,22 @@ def sums_and_gradients(
     d_hidden_PND, d_weight_VD, d_bias_V = _gradients(hidden_PND, weight_VD, bias_V, learns)
     d_weight_VD, d_bias_V = (total.to(wide(total.dtype)).zero_() for total in (d_weight_VD, d_bias_V))
     with torch.autocast(hidden_PND.device.type, enabled=False):
-        low_PND, low_VD, low_V = (None if x is None else x.to(dtype) for x in (hidden_PND, weight_VD, bias_V))
-        assert low_PND is not None
-        assert low_VD is not None
+        low_PND, low_VD = hidden_PND.to(dtype), weight_VD.to(dtype)
         logits = hidden_PND.new_empty(passes * min(chunk, words), vocabulary, dtype=dtype)
         for start in range(0, words, chunk):
             here = slice(start, start + chunk)
             hidden_CD = low_PND[:, here].flatten(0, 1)
-            logits_CV = logits[: len(hidden_CD)]
-            if low_V is None:
-                torch.mm(hidden_CD, low_VD.t(), out=logits_CV)
-            else:
-                torch.addmm(low_V, hidden_CD, low_VD.t(), out=logits_CV)
-            words_here = logits_CV, target_N[here], losses_3N[:, here], learns
+            logits_CV = torch.mm(hidden_CD, low_VD.t(), out=logits[: len(hidden_CD)])
+            words_here = logits_CV, bias_V, target_N[here], losses_3N[:, here], learns
             gradient_CV = (
                 _entropy(*words_here, smoothing) if passes == 1 else _agreement(*words_here, smoothing, strength)
             )
             if learns:
-                d_hidden_PND[:, here] = torch.mm(gradient_CV, low_VD).view_as(d_hidden_PND[:, here])
-                _add_product(d_weight_VD, gradient_CV.t(), hidden_CD)
                 if bias_V is not None:
                     d_bias_V += gradient_CV.sum(dim=0, dtype=d_bias_V.dtype)
+                gradient_CV = gradient_CV.to(dtype)
+                d_hidden_PND[:, here] = torch.mm(gradient_CV, low_VD).view_as(d_hidden_PND[:, here])
+                _add_product(d_weight_VD, gradient_CV.t(), hidden_CD)
     loss, plain, kl = (losses_N.sum() for losses_N in losses_3N)
     return loss, plain, kl, d_hidden_PND, d_weight_VD.to(weight_VD.dtype), d_bias_V.to(weight_VD.dtype)
 
@@ -174,24 +169,40 @@ def _add_product(total_VD: Tensor, left_VC: Tensor, right_CD: Tensor) -> None:
         total_VD += torch.mm(left_VC, right_CD)
 
 
-def _entropy(logits_CV: Tensor, target_C: Tensor, losses_3C: Tensor, learns: bool, smoothing: float) -> Tensor:
+def _entropy(
+    logits_CV: Tensor, bias_V: Tensor | None, target_C: Tensor, losses_3C: Tensor, learns: bool, smoothing: float
+) -> Tensor:
     """Write the losses of a chunk's words. Returns the gradient of the logits, for which these are given up."""
     if kernels is not None and kernels.runs(logits_CV):
-        kernels.smoothed_cross_entropy_(logits_CV, target_C, smoothing, losses_3C, learns)
+        kernels.smoothed_cross_entropy_(logits_CV, bias_V, target_C, smoothing, losses_3C, learns)
         return logits_CV
-    log_p_CV = torch.log_softmax(logits_CV, dim=-1, dtype=losses_3C.dtype)
+    log_p_CV = _log_softmax(logits_CV, bias_V)
     losses_3C[0], losses_3C[1] = word_losses(log_p_CV, target_C, smoothing)
     if not learns:
         return log_p_CV
-    return logit_gradient_(log_p_CV.exp_(), target_C, smoothing).to(logits_CV.dtype)
+    return logit_gradient_(log_p_CV.exp_(), target_C, smoothing)
 
 
 def _agreement(
-    logits_CV: Tensor, target_C: Tensor, losses_3C: Tensor, learns: bool, smoothing: float, strength: float
+    logits_CV: Tensor,
+    bias_V: Tensor | None,
+    target_C: Tensor,
+    losses_3C: Tensor,
+    learns: bool,
+    smoothing: float,
+    strength: float,
 ) -> Tensor:
     """The same for the words of two passes, one behind the other."""
-    log_p_CV = torch.log_softmax(logits_CV, dim=-1, dtype=losses_3C.dtype)
+    log_p_CV = _log_softmax(logits_CV, bias_V)
     (losses_3C[0], losses_3C[1], losses_3C[2]), divergence = agreement_losses(log_p_CV, target_C, smoothing, strength)
     if not learns:
         return log_p_CV
-    return agreement_gradient(log_p_CV, target_C, divergence, smoothing, strength).to(logits_CV.dtype)
+    return agreement_gradient(log_p_CV, target_C, divergence, smoothing, strength)
+
+
+def _log_softmax(logits_CV: Tensor, bias_V: Tensor | None) -> Tensor:
+    """log softmax(logits + b), no narrower than float32; the logits are given up."""
+    exact = wide(logits_CV.dtype)
+    if bias_V is not None:
+        logits_CV = logits_CV.add_(bias_V) if logits_CV.dtype == exact else logits_CV + bias_V.to(exact)
+    return torch.log_softmax(logits_CV, dim=-1, dtype=exact)

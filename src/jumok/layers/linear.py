@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
@@ -12,3 +13,9 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     if bias:
         nn.init.zeros_(layer.bias)
     return layer
+
+
+def for_products(x: Tensor) -> Tensor:
+    """x in the numbers that autocast multiplies in, if it is on: what several maps read is then converted once."""
+    device = x.device.type
+    return x.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else x

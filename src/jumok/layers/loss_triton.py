@@ -27,14 +27,18 @@ def runs(logits: Tensor) -> bool:
 
 
 def smoothed_cross_entropy_(
-    logits_CV: Tensor, target_C: Tensor, smoothing: float, losses_2C: Tensor, learns: bool
+    logits_CV: Tensor, bias_V: Tensor | None, target_C: Tensor, smoothing: float, losses_2C: Tensor, learns: bool
 ) -> None:
-    """Write the smoothed and the plain loss of each word, and, if the model `learns`, the gradient over the logits."""
+    """Write the smoothed and the plain loss of each word, and, if the model `learns`, the gradient over the logits.
+
+    The bias is added to the logits here, which are without it.
+    """
     words, vocabulary = logits_CV.shape
     if words:
         block = min(BLOCK, triton.next_power_of_2(vocabulary))
         _kernel[(words,)](
             logits_CV,
+            logits_CV if bias_V is None else bias_V,
             target_C,
             losses_2C,
             vocabulary,
@@ -43,6 +47,7 @@ def smoothed_cross_entropy_(
             losses_2C.stride(0),
             losses_2C.stride(1),
             smoothing,
+            BIASED=bias_V is not None,
             LEARNS=learns,
             BLOCK=block,
             num_warps=8,
@@ -52,6 +57,7 @@ def smoothed_cross_entropy_(
 @triton.jit
 def _kernel(
     logits,
+    bias,
     target,
     losses,
     vocabulary,
@@ -60,6 +66,7 @@ def _kernel(
     losses_row,
     losses_column,
     smoothing,
+    BIASED: tl.constexpr,
     LEARNS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
@@ -76,12 +83,16 @@ def _kernel(
                 tl.store(logits + start + columns, 0.0, mask=start + columns < vocabulary)
     else:
         at_wanted = tl.load(logits + wanted).to(tl.float32)
+        if BIASED:
+            at_wanted += tl.load(bias + wanted).to(tl.float32)
         largest = at_wanted
         total = 0.0
         added = 0.0
         for start in range(0, vocabulary, BLOCK):
             inside = start + columns < vocabulary
             x = tl.load(logits + start + columns, mask=inside, other=float("-inf")).to(tl.float32)
+            if BIASED:
+                x += tl.load(bias + start + columns, mask=inside, other=0.0).to(tl.float32)
             larger = tl.maximum(largest, tl.max(x, axis=0))
             total = total * tl.exp(largest - larger) + tl.sum(tl.exp(x - larger), axis=0)
             added += tl.sum(tl.where(inside, x, 0.0), axis=0)
@@ -94,6 +105,8 @@ def _kernel(
             for start in range(0, vocabulary, BLOCK):
                 inside = start + columns < vocabulary
                 x = tl.load(logits + start + columns, mask=inside, other=float("-inf")).to(tl.float32)
+                if BIASED:
+                    x += tl.load(bias + start + columns, mask=inside, other=0.0).to(tl.float32)
                 hit = tl.where(start + columns == wanted, 1 - smoothing, 0.0)
                 gradient = tl.exp(x - level) - smoothing / vocabulary - hit
                 tl.store(logits + start + columns, gradient, mask=inside)

@@ -21,6 +21,7 @@ from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, Source
 from jumok.layers.cache import KeyValueCache, join_coverage, stacked
 from jumok.layers.embedding import Embedding
+from jumok.layers.linear import for_products
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.spans import Spans
 from jumok.layers.stack import Stack
@@ -113,6 +114,7 @@ class Transformer(EncoderDecoder):
             h_BSD = self.encoder(self.source_embedding(source.ids), packed=source)
         else:
             h_BSD = self.encoder(self.source_embedding(source.ids), source.mask)
+        h_BSD = for_products(h_BSD)
         return [self._cross(block).project(h_BSD) for block in self.decoder.blocks]
 
     @staticmethod
