@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from jumok.api import TrainedTranslator
-from jumok.data.pharaoh import read_pharaoh
 from jumok.data.readers import read_pairs
 from jumok.errors import BadInput
-from jumok.inspect.alignment import AlignmentScore, check_range
+from jumok.inspect.alignment import AlignmentScore, read_gold
 from jumok.inspect.heads import score_views
 from jumok.inspect.view import View, every_view
 from jumok.recipe import Corpus
@@ -123,11 +122,7 @@ def evaluate_alignments(
     head: int | None = None,
 ) -> Aligned:
     """Each reference word linked to the source word it attends to most, against the gold links."""
-    truth = read_pharaoh(gold, one_based)
-    if len(truth) != len(sources):
-        raise BadInput(f"{gold} has {len(truth)} lines, but there are {len(sources)} sentences: they must pair up")
-    for number, ((sure, possible), source, reference) in enumerate(zip(truth, sources, references, strict=True), 1):
-        check_range(sure | possible, len(source.split()), len(reference.split()), f"{gold}, line {number}")
+    truth = read_gold(gold, sources, references, one_based)
     views = [View(layer, head), *every_view(model.model)]
     score, *others = score_views(model, sources, references, truth, views)
     best = min(range(len(others)), key=lambda place: others[place].error_rate)

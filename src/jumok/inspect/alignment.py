@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jumok.data.pharaoh import Link
+from jumok.data.pharaoh import Link, read_pharaoh
 from jumok.errors import BadInput
+
+Gold = tuple[set[Link], set[Link]]  # of one sentence pair: the sure links, and the possible ones
+
+
+def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str], one_based: bool = False) -> list[Gold]:
+    """The alignments that people made of these very sentences; what does not fit them is named with its line."""
+    truth = read_pharaoh(path, one_based)
+    if len(truth) != len(sources):
+        raise BadInput(f"{path} has {len(truth)} lines, but there are {len(sources)} sentences: they must pair up")
+    for number, ((sure, possible), source, target) in enumerate(zip(truth, sources, targets, strict=True), 1):
+        check_range(sure | possible, len(source.split()), len(target.split()), f"{path}, line {number}")
+    return truth
 
 
 def check_range(links: Iterable[Link], source_words: int, target_words: int, where: str = "alignment") -> None:

@@ -36,20 +36,12 @@ def forced_attention(
 ) -> list[Attention]:
     """For each sentence and its translation: who looked at what, by words or by tokens."""
     view = view or View()
-    name, tag = view.name(translator.model), translator.source.pieces(translator.before)
+    name = view.name(translator.model)
     pictures = []
     written = [_written(translator, target) for target in targets]
     shown = _weights(translator, sentences, [target.ids for target in written], [view])
     for index, (target, (source, weights)) in enumerate(zip(written, shown, strict=True)):
-        read = _Side(
-            (*tag, *source.tokens, END_MARK), (*[None] * len(tag), *source.words, None), sentences[index].split()
-        )
-        if view.kind == "self":
-            queries = keys = read
-        else:  # each word is named where it is written: the query is the word before it
-            queries = _Side((*target.tokens, END_MARK), (*target.words, None), target.texts)
-            past = _Side((START_MARK, *target.tokens), (None, *target.words), target.texts)
-            keys = read if view.kind == "cross" else past
+        keys, queries = _sides(translator, sentences[index], source, target, view.kind)
         score = scores[index] if scores else None
         picture = Attention(tuple(keys.tokens), tuple(queries.tokens), weights[0], score, view.kind, name)
         if words:
@@ -58,10 +50,32 @@ def forced_attention(
     return pictures
 
 
-class _Side(NamedTuple):
+def forced_views(
+    translator: Translator, sentence: str, target: str | Sequence[int], views: Sequence[View]
+) -> tuple[Side, Side, Weights]:
+    """Keys, queries and what each of several views of one kind shows (views, queries, keys), by tokens, in one pass."""
+    written = _written(translator, target)
+    source, weights = next(_weights(translator, [sentence], [written.ids], views))
+    return *_sides(translator, sentence, source, written, views[0].kind), weights
+
+
+class Side(NamedTuple):
+    """What looks or is looked at."""
+
     tokens: Sequence[str]
     words: Sequence[int | None]  # the word of each token
     texts: Sequence[str]  # of the words
+
+
+def _sides(translator: Translator, sentence: str, source: Encoded, target: _Written, kind: str) -> tuple[Side, Side]:
+    """Keys and queries. Each word is named where it is written: the query is the word before it."""
+    tag = translator.source.pieces(translator.before)
+    read = Side((*tag, *source.tokens, END_MARK), (*[None] * len(tag), *source.words, None), sentence.split())
+    if kind == "self":
+        return read, read
+    queries = Side((*target.tokens, END_MARK), (*target.words, None), target.texts)
+    past = Side((START_MARK, *target.tokens), (None, *target.words), target.texts)
+    return read if kind == "cross" else past, queries
 
 
 class _Written(NamedTuple):
@@ -103,7 +117,10 @@ def links_of_views(
     first = len(translator.before)  # a tag is no word, nor is <eos>
     shown = _weights(translator, sentences, [target.ids for target in written], views)
     for target, (source, weights) in zip(written, shown, strict=True):
-        pieces = weights[:, : len(target.ids), first : first + len(source.ids)]
+        rows = [
+            slice(int(view.shift), view.shift + len(target.ids)) for view in views
+        ]  # a row per word, and that of <eos>
+        pieces = np.stack([one[row, first : first + len(source.ids)] for row, one in zip(rows, weights, strict=True)])
         source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target.words))
         yield [
             {(source_numbers[s], target_numbers[t]) for s, t in argmax_links(by_words)}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
+from typing import NamedTuple
 
 from jumok.data.pharaoh import Link
 from jumok.inspect.alignment import AlignmentScore, sentence_score
 from jumok.inspect.forced import links_of_views
-from jumok.inspect.view import View
+from jumok.inspect.view import View, every_view
 from jumok.tasks.translator import Translator
 
 
@@ -24,3 +26,29 @@ def score_views(
     for links, (sure, possible) in zip(predicted, gold, strict=True):
         totals = [total + sentence_score(one, sure, possible) for total, one in zip(totals, links, strict=True)]
     return totals
+
+
+class Chosen(NamedTuple):
+    view: View
+    score: AlignmentScore  # on what it was chosen by
+
+
+def best_view(
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str],
+    gold: Sequence[tuple[Set[Link], Set[Link]]],
+    views: Sequence[View] | None = None,
+) -> Chosen:
+    """The layer, the head (or the mean over them) and the shift whose links come nearest to the gold ones.
+
+    Choose on other sentences than those that will be reported on: the best of many is flattered by its choice.
+    """
+    views = both_ways(every_view(translator.model)) if views is None else views
+    scores = score_views(translator, sentences, targets, gold, views)
+    return min((Chosen(*each) for each in zip(views, scores, strict=True)), key=lambda one: one.score.error_rate)
+
+
+def both_ways(views: Sequence[View]) -> list[View]:
+    """Each view as it is and shifted."""
+    return [replace(view, shift=shift) for view in views for shift in (False, True)]

@@ -21,11 +21,15 @@ class View:
 
     Without a layer it is the second to last one, whose cross-attention was found to follow the words best (Garg et al.
     2019, "Jointly Learning to Align and Translate"); without a head, the mean over the heads.
+
+    `shift` is for alignments: a target word is linked from where the decoder reads it instead of from where it predicts
+    it, one position later (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
     """
 
     layer: int | None = None
     head: int | None = None
     kind: str = "cross"
+    shift: bool = False
 
     def tap(self, model: nn.Module) -> Tap:
         """The one tap of the model that this is about; what does not exist is answered with what does."""
@@ -50,10 +54,11 @@ class View:
 
     def name(self, model: nn.Module) -> str:
         """In words, as in "decoder.1.cross, head 3"; empty where there is only one thing to see."""
-        tap = self.tap(model)
+        tap, shifted = self.tap(model), ", shifted" * self.shift
         if tap.heads is None:
-            return ""
-        return f"{tap.name}, " + (f"mean of {tap.heads} heads" if self.head is None else f"head {self.head}")
+            return f"{tap.name}{shifted}" if self.shift else ""
+        chosen = f"mean of {tap.heads} heads" if self.head is None else f"head {self.head}"
+        return f"{tap.name}, {chosen}{shifted}"
 
 
 def every_view(model: nn.Module, kind: str = "cross") -> list[View]:
