@@ -13,6 +13,8 @@ import typer
 from typer.main import get_command
 
 from jumok.cli import (
+    ablate,
+    align,
     attend,
     average,
     data,
@@ -20,7 +22,10 @@ from jumok.cli import (
     doctor,
     evaluate,
     forecast,
+    gates,
     generate,
+    lab,
+    ladder,
     recipes,
     runs,
     score,
@@ -83,6 +88,11 @@ app.command("forecast")(forecast.forecast)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("attend")(attend.attend)
+app.command("align")(align.align)
+app.command("ablate")(ablate.ablate)
+app.command("gates")(gates.gates)
+app.add_typer(lab.app, name="lab")
+app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")
 
