@@ -1,135 +1,242 @@
 """See what a model looks at, without changing what it does.
 
-    with record(model) as seen:
-        model(batch)
-    seen.weights("decoder.0.cross")  # (B, T, S), or (B, H, T, S) where the attention has heads
+    with jumok.record(model) as seen:
+        model.translate(["I am a student."])
+    seen.path(0)["decoder"]          # (T, S), or (H, T, S) where the attention has heads: of the best output
+    seen.attention(0)                # the same as a picture, by words
+
+    with jumok.record(network, layers=[1], heads=[0, 3]) as seen:
+        network(batch.source, batch.target.ids[:, :-1])
+    seen.weights("decoder.1.cross")  # (B, H, T, S)
 
 Hooks on the model's taps (layers/tap.py) compute the weights again from the very queries and keys that the attention
-was computed from; nothing is kept on the model, and when the block ends the hooks are gone.
+was computed from; nothing is kept on the model, and when the block ends the hooks are gone. Faster implementations of
+a search (models/fast.py, search/on_device.py) have no taps: while a model is recorded it searches itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 
+from jumok.data.batch import END, PAD, Sequences
+from jumok.data.packing import PackedSide
 from jumok.errors import BadInput
-from jumok.layers.attention import attention_weights
+from jumok.inspect.attention_record import AttentionRecord, look
+from jumok.inspect.path import Path
+from jumok.inspect.seen import Seen
+from jumok.inspect.tokens import Ids, Read, Remembering, Vocabulary
+from jumok.inspect.twin import twins
 from jumok.layers.tap import Tap
+from jumok.models.encoder_decoder import EncoderDecoder
+from jumok.models.language import LanguageModel
+from jumok.search.watching import watched
+from jumok.tasks.engine import Engine, Found, Row
+from jumok.tasks.generator import Generator
+from jumok.tasks.series_forecaster import SeriesForecaster
+from jumok.tasks.translator import Translator
+from jumok.text.tokenizer import Tokenizer
+from jumok.training.compiling import Compiled
 
+__all__ = ["AttentionRecord", "Path", "Recordable", "Seen", "record"]
 
-@dataclass(frozen=True, eq=False)
-class AttentionRecord:
-    """One call of one tap: all target positions at once, or a single one where the decoder goes step by step."""
-
-    kind: str  # who looks at whom: "cross" is the target at the source
-    name: str  # which tap of the model
-    call: int  # which call of the model's forward
-    step: int  # the first target position of these weights in that call
-    weights: Tensor  # (B, T, S) or (B, H, T, S), float32, on the CPU
-    max_difference: float  # between what the layer really returned and weights @ value
-
-
-class Seen:
-    """What has been recorded so far: `records` in order of time, and the weights put together."""
-
-    def __init__(self, heads: Sequence[int] | None = None) -> None:
-        self.records: list[AttentionRecord] = []
-        self._heads = heads
-        self._call = 0
-
-    def begin(self) -> None:
-        """From here on positions count from 0 again: a forward does this, who calls `step()` alone does it by hand."""
-        self._call += 1
-
-    def names(self) -> list[str]:
-        """The taps that were seen."""
-        return list(dict.fromkeys(record.name for record in self.records))
-
-    def weights(self, name: str | None = None) -> Tensor:
-        """(B, T, S) or (B, H, T, S): the newest call of one tap, its steps one after another along T."""
-        if not self.records:
-            raise BadInput("nothing was recorded: the model has no attention, or it was not run inside the block")
-        names = self.names()
-        if name is None and len(names) > 1:
-            raise BadInput(f"several attentions were recorded, name one of: {', '.join(names)}")
-        if name is not None and name not in names:
-            raise BadInput(f'no attention "{name}" was recorded, only: {", ".join(names)}')
-        chosen = [record for record in self.records if record.name == (name or names[0])]
-        steps = [record.weights for record in chosen if record.call == chosen[-1].call]
-        if self._uneven(steps):
-            raise BadInput(
-                "the rows changed between the steps (as in a beam search), so the steps do not belong together: "
-                "record the model's forward on the finished translation instead"
-            )
-        longest = steps[-1].size(-1)  # a text that looks at its own past has more to look at in each step
-        return torch.cat([F.pad(step, (0, longest - step.size(-1))) for step in steps], dim=-2)
-
-    def _uneven(self, steps: Sequence[Tensor]) -> bool:
-        return len({step.shape[:-2] for step in steps}) > 1 or any(
-            now.size(-1) not in (before.size(-1), before.size(-1) + now.size(-2)) for before, now in pairwise(steps)
-        )
-
-    @property
-    def max_difference(self) -> float:
-        """The largest difference between a layer's real output and the recorded weights applied to its values."""
-        return max((record.max_difference for record in self.records), default=0.0)
-
-    def _add(self, tap: Tap, inputs: tuple[Any, ...], output: Tensor) -> None:
-        query, key, value, mask, scorer, bias, causal = inputs
-        with torch.no_grad():
-            weights = attention_weights(query, key, mask, scorer, bias, causal)
-            difference = (torch.matmul(weights, value) - output).abs().float()
-        earlier = next((r for r in reversed(self.records) if r.name == tap.name and r.call == self._call), None)
-        step = earlier.step + earlier.weights.size(-2) if earlier is not None else 0
-        largest = float(difference.max()) if difference.numel() else 0.0
-        if self._heads is not None and weights.dim() == 4:
-            weights = weights[:, list(self._heads)]
-        kept = weights.detach().to("cpu", torch.float32, copy=True)
-        self.records.append(AttentionRecord(tap.kind, tap.name, self._call, step, kept, largest))
+Recordable = nn.Module | Translator | Generator | SeriesForecaster | Compiled
+ARGUMENTS = ("query", "key", "value", "mask", "scorer", "bias", "causal", "dropout")  # of a tap
 
 
 @contextmanager
 def record(
-    model: nn.Module,
+    model: Recordable,
     layers: Collection[int] | None = None,
     heads: Sequence[int] | None = None,
     kinds: Collection[str] | None = None,
+    *,
+    source: Tokenizer | None = None,
+    target: Tokenizer | None = None,
 ) -> Iterator[Seen]:
     """Record the model's attention inside the block: all of it, or only these layers, heads (both counted from 0) and
-    kinds ("self", "causal", "cross")."""
-    taps = [
-        module
-        for module in model.modules()
-        if isinstance(module, Tap)
-        and (layers is None or module.layer in layers)
-        and (kinds is None or module.kind in kinds)
-    ]
-    known = sorted({module.layer for module in model.modules() if isinstance(module, Tap)})
+    kinds ("self", "causal", "cross").
+
+    The model is a network, one that torch.compile has made faster, or a loaded run: then tokens have their names and
+    offsets. For a network by itself `source` and `target` are the tokenizers of what it reads and writes.
+    """
+    words = Vocabulary(source, target)
+    network = _network(model)
+    taps = _taps(network, layers, heads, kinds)
+    inner = next((one for one in network.modules() if isinstance(one, (EncoderDecoder, LanguageModel))), network)
+    with ExitStack() as stack:
+        if isinstance(model, (Translator, Generator)):
+            words = stack.enter_context(_loaded(model))
+        seen = Seen(inner, taps, heads, words)
+        hooks = _Hooks(inner, taps, seen, heads, words)
+        stack.enter_context(hooks.observing())
+        stack.enter_context(watched(seen.trail))
+        if isinstance(model, Translator):
+            stack.enter_context(_itself(model, seen))
+        if stack.enter_context(twins(network, hooks.unobserved, lambda difference: _state(seen, difference))):
+            seen.notes.append("compiled parts were recorded through their eager twins: seen.twin_difference")
+        yield seen
+
+
+def _network(model: Recordable) -> nn.Module:
+    """What has the taps. Of an ensemble it is the first model: attention is shown of that one alone."""
+    if isinstance(model, Compiled):
+        made = model.compiled
+        return made if isinstance(made, nn.Module) else model.objective
+    if isinstance(model, nn.Module):
+        return model
+    if isinstance(model, (Translator, Generator, SeriesForecaster)):
+        return model.model
+    raise BadInput(f"record() takes a network or a loaded run (jumok.load), not {type(model).__name__}")
+
+
+def _taps(
+    network: nn.Module,
+    layers: Collection[int] | None,
+    heads: Sequence[int] | None,
+    kinds: Collection[str] | None,
+) -> list[Tap]:
+    every = list(dict.fromkeys(module for module in network.modules() if isinstance(module, Tap)))
+    known = sorted({tap.layer for tap in every})
     if layers is not None and not set(layers) <= set(known):
         raise BadInput(f"layers {sorted(layers)}: this model's attention is in layers {', '.join(map(str, known))}")
+    there = sorted({tap.kind for tap in every})
+    if kinds is not None and not set(kinds) <= set(there):
+        raise BadInput(f"kinds {sorted(kinds)}: this model's attention is of the kinds {', '.join(there) or 'none'}")
+    taps = [tap for tap in every if (layers is None or tap.layer in layers) and (kinds is None or tap.kind in kinds)]
     for tap in taps:
         if heads is not None and tap.heads is not None and not all(0 <= head < tap.heads for head in heads):
             raise BadInput(f"heads {list(heads)}: {tap.name} has {tap.heads}, counted from 0")
-    seen = Seen(heads)
+    return taps
 
-    def after_tap(tap: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Tensor) -> None:
-        assert isinstance(tap, Tap)
-        given = dict(zip(("query", "key", "value", "mask", "scorer", "bias", "causal"), inputs, strict=False)) | named
-        told = [given[name] for name in ("query", "key", "value", "mask", "scorer")]
-        seen._add(tap, (*told, given.get("bias"), given.get("causal", False)), output)
 
-    handles = [model.register_forward_pre_hook(lambda _module, _inputs: seen.begin())]
-    handles += [tap.register_forward_hook(after_tap, with_kwargs=True) for tap in taps]
-    try:
-        yield seen
-    finally:
-        for handle in handles:
+def _state(seen: Seen, difference: float) -> None:
+    seen.twin_difference = max(difference, seen.twin_difference or 0.0)
+
+
+class _Hooks:
+    """What hangs on the model while it is recorded."""
+
+    def __init__(
+        self, inner: nn.Module, taps: Sequence[Tap], seen: Seen, heads: Sequence[int] | None, words: Vocabulary
+    ) -> None:
+        self.inner, self.taps, self.seen, self.heads, self.words = inner, taps, seen, heads, words
+        self.handles: list[RemovableHandle] = []
+
+    @contextmanager
+    def observing(self) -> Iterator[None]:
+        self._hang()
+        try:
+            yield
+        finally:
+            self._take()
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        self._take()
+        try:
+            yield
+        finally:
+            self._hang()
+
+    def _hang(self) -> None:
+        self.handles = [self.inner.register_forward_pre_hook(self._before, with_kwargs=True)]
+        self.handles += [tap.register_forward_hook(self._after, with_kwargs=True) for tap in self.taps]
+
+    def _take(self) -> None:
+        for handle in self.handles:
             handle.remove()
+        self.handles = []
+
+    def _before(self, model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.seen.begin(_rows(model, (*inputs, *named.values()), self.words))
+
+    def _after(self, tap: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Tensor) -> None:
+        assert isinstance(tap, Tap)
+        if torch._C._current_graph_task_id() != -1:  # a backward pass computes it again: seen before
+            return
+        given = dict(zip(ARGUMENTS, inputs, strict=False)) | named
+        self.seen.add(tap, look(tap, given, output, self.heads))
+
+
+# ---------------------------------------------------------------- what a forward reads
+
+
+def _rows(model: nn.Module, inputs: Sequence[Any], words: Vocabulary) -> list[Read]:
+    """The texts of a batch, row by row, where it is one of text."""
+    if isinstance(model, LanguageModel) and inputs and isinstance(inputs[0], Tensor):
+        return [Read(None, ids, words) for ids in _texts(inputs[0])]
+    if not isinstance(model, EncoderDecoder) or len(inputs) < 2:
+        return []
+    source, target = inputs[:2]
+    read = _packed(source) if isinstance(source, PackedSide) else _padded(source)
+    written = _packed(target) if isinstance(target, PackedSide) else _texts(target)
+    return [Read(ids, _until(out, END), words) for ids, out in zip(read, written, strict=True)]
+
+
+def _padded(side: Sequences) -> list[Ids]:
+    rows = zip(side.ids.tolist(), side.lengths.tolist(), strict=True)
+    return [tuple(ids[:length]) for ids, length in rows]
+
+
+def _packed(side: PackedSide) -> list[Ids]:
+    ids = side.ids[0].tolist()
+    rows = zip(side.starts.tolist(), side.lengths.tolist(), strict=True)
+    return [_until(tuple(ids[start : start + length]), PAD) for start, length in rows]
+
+
+def _texts(ids: Tensor) -> list[Ids]:
+    return [_until(tuple(row), PAD) for row in ids.tolist()]
+
+
+def _until(ids: Ids, end: int) -> Ids:
+    return ids[: ids.index(end)] if end in ids else ids
+
+
+# ---------------------------------------------------------------- loaded runs
+
+
+@contextmanager
+def _loaded(model: Translator | Generator) -> Iterator[Vocabulary]:
+    """Inside the block the run's tokenizers remember the texts they have cut."""
+    texts: dict[Ids, str] = {}
+    sides = ("source", "target") if isinstance(model, Translator) else ("tokenizer",)
+    plain = {side: getattr(model, side) for side in sides}
+    for side, tokenizer in plain.items():
+        setattr(model, side, Remembering(tokenizer, texts))
+    try:
+        yield Vocabulary(plain.get("source"), plain[sides[-1]], texts)
+    finally:
+        for side, tokenizer in plain.items():
+            setattr(model, side, tokenizer)
+
+
+@contextmanager
+def _itself(translator: Translator, seen: Seen) -> Iterator[None]:
+    """Inside the block the translator searches with the model itself, and sentences bear the numbers they came with."""
+    usual = translator.engine
+    if usual.fast:
+        exactly = "" if usual.precision == "float32" else f" in float32 instead of {usual.precision}"
+        seen.notes.append(f"the search ran on the model itself{exactly}: faster implementations have no taps")
+    translator.engine = _Recorded(usual, seen.trail.expect)
+    try:
+        yield
+    finally:
+        translator.engine = usual
+
+
+class _Recorded(Engine):
+    """Searches with the models as they are, and tells in which order the sentences were given."""
+
+    def __init__(self, usual: Engine, expect: Callable[[Sequence[Sequence[int]]], None]) -> None:
+        super().__init__(usual.models, usual.device)
+        self.expect = expect
+
+    def search(self, rows: Sequence[Row], size: int) -> Found:
+        self.expect([ids for ids, _ in rows])
+        return super().search(rows, size)

@@ -16,6 +16,7 @@ from jumok.search.options import SearchOptions
 from jumok.search.row import Row
 from jumok.search.scores import Integers, scores_of
 from jumok.search.stepper import Cache, Memory, Stepper
+from jumok.search.watching import WATCHERS
 
 Options = SearchOptions | Sequence[SearchOptions]
 UNSEEN = 1e-10  # the least a source position counts in the coverage term: log 0 would be -∞
@@ -80,6 +81,8 @@ class Decoding:
         if coverage and lengths is None:
             raise BadInput("coverage_penalty: this batch has no source lengths to tell what there was to cover")
         self._place = torch.device(batch.ids.device if self._device is None else self._device)
+        for watcher in WATCHERS:
+            watcher.reading(self, self._stepper, names, batch)
         memory = self._stepper.encode(batch.to(self._place))
         cache = self._stepper.start(memory, size, max(limits), coverage=coverage)
         if self._beam.rows:
@@ -100,6 +103,8 @@ class Decoding:
         if self._place.type != "cpu":
             tokens = tokens.to(self._place, non_blocking=True)
             positions = positions.to(self._place, non_blocking=True)
+        for watcher in WATCHERS:
+            watcher.stepping(self, beam.input_N)
         log_probs, self._cache = self._stepper.step(tokens, positions, self._memory, self._cache)
         if self._vocabulary is None:
             self._learn_vocabulary(log_probs.size(1))
@@ -108,6 +113,8 @@ class Decoding:
         for event in happened:
             if isinstance(event, Completed):
                 self.results[event.row] = event.hypotheses
+        for watcher in WATCHERS:
+            watcher.chosen(self, happened, parents)
         self._select(parents, size)
         return pending + happened
 
@@ -118,6 +125,8 @@ class Decoding:
             size = len(self._beam.row_N)
             stay, happened = self._beam.cancel(row)
             self._pending += happened
+            for watcher in WATCHERS:
+                watcher.chosen(self, (), stay)
             self._select(stay, size)
 
     def _learn_vocabulary(self, vocabulary: int) -> None:

@@ -101,6 +101,10 @@ class Tokenizer:
 
         Special ids, which leave no text behind, get the word that comes next (or the last one).
         """
+        return self.decode_with_offsets(ids)[1].words
+
+    def decode_with_offsets(self, ids: Sequence[int]) -> tuple[str, Encoded]:
+        """The text that ids write, and where each of them stands in it; a special id is nowhere: its span is empty."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         text, spans = "", []
         for id in ids:
@@ -111,7 +115,8 @@ class Tokenizer:
                 places.append(len(text) if decoder.getstate()[0] else len(text) - 1)
             spans.append((places[0], places[-1] + 1) if places else (len(text), len(text)))
         text += decoder.decode(b"", final=True)
-        return words_of_spans(text, [trim(text, start, end) for start, end in spans])
+        offsets = [trim(text, start, end) for start, end in spans]
+        return text, Encoded([int(id) for id in ids], self.pieces(ids), offsets, words_of_spans(text, offsets))
 
     def written(self, id: int, first: bool) -> bytes:
         """The bytes an id adds to the decoded text."""
