@@ -47,8 +47,13 @@ INTRODUCTIONS = {
 }
 
 
-def attention_block(attentions: Sequence[Attention], languages: Languages = ("", "")) -> str:
-    """The part of a page that shows attention. The page needs attention.css and attention.js, and one block at most."""
+def attention_block(
+    attentions: Sequence[Attention], languages: Languages = ("", ""), titles: Sequence[str] = ()
+) -> str:
+    """The part of a page that shows attention. The page needs attention.css and attention.js, and one block at most.
+
+    `titles`: what to call each picture, where "Sentence 1" does not say it.
+    """
     if not attentions:
         return '<p class="quiet">There is no attention to show.</p>'
     sentences = [_rounded(attention) for attention in attentions]
@@ -59,20 +64,20 @@ def attention_block(attentions: Sequence[Attention], languages: Languages = ("",
         '<span class="quiet">Keys: <kbd>Tab</kbd> to a sentence, arrows to move, <kbd>Enter</kbd> to pin, '
         "<kbd>Esc</kbd> to let go.</span></p>"
     )
-    sections = [_section(index, attention) for index, attention in enumerate(attentions)]
+    names = titles or [f"Sentence {number}" for number, _ in enumerate(attentions, 1)]
+    sections = [_section(index, *both) for index, both in enumerate(zip(names, attentions, strict=True))]
     data = embed("attention-data", {"languages": list(languages), "sentences": sentences})
     noscript = "<noscript><p>The pictures are drawn by a script inside this file; please allow it.</p></noscript>"
     return "\n".join([intro, legend, noscript, *sections, data])
 
 
-def _section(index: int, attention: Attention) -> str:
-    number = f"Sentence {index + 1}"
+def _section(index: int, title: str, attention: Attention) -> str:
     known = attention.score is not None and math.isfinite(attention.score)
     score = f"<span>log-probability {attention.score:.2f}</span>".replace(" -", " −") if known else ""
     name = f"<span>{escape(attention.name)}</span>" if attention.name else ""
     return (
-        f'<section class="attention" data-index="{index}" aria-label="{number}">'
-        f"<header><h3>{number}</h3>{score}{name}</header></section>"
+        f'<section class="attention" data-index="{index}" aria-label="{escape(title)}">'
+        f"<header><h3>{escape(title)}</h3>{score}{name}</header></section>"
     )
 
 

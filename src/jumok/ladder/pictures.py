@@ -76,7 +76,7 @@ def _trim(axes: Any, curves: Sequence[Series], metric: str) -> None:
 def draw_lengths(results: Results, format: Format = "svg", *, dark: bool = False) -> bytes:
     """BLEU on the test set by the length of the source sentence (Bahdanau et al. 2015, Figure 2)."""
     with style(WORDS, dark):
-        figure = sheet(8.0, 4.0)
+        figure = sheet(10.5, 3.6)
         axes = figure.add_subplot()
         places = range(len(results.groups))
         for colour, row in zip(COLOURS, results.rows, strict=False):

@@ -8,27 +8,24 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
+from jumok.inspect.attention import Attention
 from jumok.inspect.html import Languages, attention_block, document, escape
 from jumok.inspect.report import differences
 from jumok.ladder.pictures import draw_curves, draw_lengths
 from jumok.ladder.plan import Plan
 from jumok.ladder.results import Results
+from jumok.ladder.rungs import Rung
 from jumok.ladder.scoring import DRAWN
 from jumok.ladder.table import caption, cells, columns
 
-UNBROKEN = ("parameters", "updates", "minutes", "tokens/s", "sentences/s", "BLEU", "chrF", "± seeds", "95 % of draws")
+CLASSES = {"BLEU": ' class="main"'}  # what the eye should find first
 
 
 def page(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
     languages = _languages(plan)
-    pictures = [
-        replace(picture, name=f"{rung.title}{f': {picture.name}' if picture.name else ''}")
-        for place in range(DRAWN)
-        for rung, picture in results.pictures(place)
-    ]
+    pictures = [pair for place in range(DRAWN) for pair in results.pictures(place)]
     parts = [
         ("table", "Table", _table(plan, results, jobs, tutorial)),
         ("curves", "How they learned", _picture(results, draw_curves, "BLEU and loss on held-out data, by update")),
@@ -47,7 +44,7 @@ def page(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
         f'<nav aria-label="Sections">{links}</nav></header>\n{body}\n</main>'
     )
     scripts = ["attention.js"] if pictures else []
-    return document("jumok: the ladder", main, ["page.css", "attention.css", "report.css"], scripts)
+    return document("jumok: the ladder", main, ["page.css", "attention.css", "report.css", "ladder.css"], scripts)
 
 
 def _languages(plan: Plan) -> Languages:
@@ -58,7 +55,7 @@ def _languages(plan: Plan) -> Languages:
 
 def _table(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
     names = columns(results, tutorial)
-    notes = "\n".join(f'<p class="quiet">{escape(line)}</p>' for line in caption(plan, results, jobs))
+    notes = "\n".join(f'<p class="note">{escape(line)}</p>' for line in caption(plan, results, jobs))
     return _rows(names, [[escape(cell) for cell in cells(row, names)] for row in results.rows]) + "\n" + notes
 
 
@@ -83,20 +80,21 @@ def _translations(results: Results, languages: Languages) -> str:
         for title, output in outputs.items():
             marked = differences(output, reference)[0]
             rows.append(f'<tr><th scope="row">{escape(title)}</th><td{spoken[1]}>{marked}</td></tr>')
-        tables.append(f'<table class="list"><tbody>\n{chr(10).join(rows)}\n</tbody></table>')
+        tables.append(f'<table class="list same"><tbody>\n{chr(10).join(rows)}\n</tbody></table>')
     note = (
         '<p>The first seed of each rung. Words that the reference does not have in this place are <mark class="extra">'
         "marked</mark>.</p>"
     )
-    return "\n<br>\n".join([note, *tables])
+    return "\n".join([note, *tables])
 
 
-def _attention(pictures: Sequence[Any], languages: Languages) -> str:
+def _attention(pictures: Sequence[tuple[Rung, Attention]], languages: Languages) -> str:
     if not pictures:
         return '<p class="quiet">None of these rungs attends: RNN, LSTM and GRU have only their final state.</p>'
+    block = attention_block([picture for _, picture in pictures], languages, [rung.title for rung, _ in pictures])
     return (
         "<p>The same sentence in each rung that attends, while it wrote its own translation. RNN, LSTM and GRU are not "
-        "here: the decoder gets their final state and can look at nothing.</p>\n" + attention_block(pictures, languages)
+        f"here: the decoder gets their final state and can look at nothing.</p>\n{block}"
     )
 
 
@@ -111,18 +109,20 @@ def _value(value: Any) -> str:
 
 
 def _rows(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of cells that are HTML already."""
+    """A table of cells that are HTML already; where it is too wide, it scrolls by itself."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     body = []
-    for row in rows:
-        first, *others = zip(names, row, strict=True)
+    for title, *others in rows:
         ends = "".join(
-            f'<td data-label="{escape(name)}"{" class=number" if name in UNBROKEN else ""}>{cell}</td>'
-            for name, cell in others
+            f'<td data-label="{escape(name)}"{CLASSES.get(name, "")}>{cell}</td>'
+            for name, cell in zip(names[1:], others, strict=True)
         )
-        body.append(f'<tr><th scope="row">{first[1]}</th>{ends}</tr>')
+        body.append(f'<tr><th scope="row">{title}</th>{ends}</tr>')
     table = "\n".join(body)
-    return f'<table class="list"><thead><tr>{head}</tr></thead>\n<tbody>\n{table}\n</tbody></table>'
+    return (
+        f'<div class="wide" tabindex="0"><table class="list"><thead><tr>{head}</tr></thead>\n<tbody>\n{table}\n'
+        "</tbody></table></div>"
+    )
 
 
 def _picture(results: Results, draw: Callable[..., bytes], told: str) -> str:
