@@ -16,6 +16,7 @@ from jumok.cli import (
     ablate,
     align,
     attend,
+    attribute,
     average,
     data,
     demo,
@@ -90,6 +91,7 @@ app.command("score")(score.score)
 app.command("attend")(attend.attend)
 app.command("align")(align.align)
 app.command("ablate")(ablate.ablate)
+app.command("attribute")(attribute.attribute)
 app.command("gates")(gates.gates)
 app.add_typer(lab.app, name="lab")
 app.command("ladder")(ladder.ladder)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from jumok.files import disk_errors_named, replace_file
@@ -48,11 +49,12 @@ def draw(ablation: Ablation, format: Format = "png", dark: bool = False) -> byte
 def _figure(ablation: Ablation, dark: bool) -> Any:
     kinds = [kind for kind in ORDER if any(one.kind == kind for one in ablation.heads)]
     grids = {kind: _grid(ablation, kind) for kind in kinds}
-    width = max(len(row) for grid in grids.values() for row in grid) * CELL
     heights = [len(grids[kind]) * CELL for kind in kinds]
     gap = 0.8
-    figure = sheet(width, sum(heights) + gap * (len(kinds) - 1))
-    whole = figure.get_figheight()
+    # at least so large that titles and legend fit beside each other
+    width = max(2.9, max(len(row) for grid in grids.values() for row in grid) * CELL)
+    whole = max(2.2, sum(heights) + gap * (len(kinds) - 1))
+    figure = sheet(width, whole)
     most = max([one.loss_change for one in ablation.heads] + [1e-9])
     scale = Normalize(0.0, most)
     colours = matplotlib.colormaps["cividis"]
@@ -82,9 +84,9 @@ def _figure(ablation: Ablation, dark: bool) -> Any:
         axes.grid(which="minor", color=paper, linewidth=1.2)
         axes.tick_params(which="minor", length=0)
     # a fixed size in inches: it is a legend, not a part of the data
-    tall = min(whole, 2.0)
+    tall = 2.2
     bar = figure.add_axes((1 + 0.25 / width, 1 - tall / whole, 0.13 / width, tall / whole))
-    legend = figure.colorbar(matplotlib.cm.ScalarMappable(scale, colours), cax=bar)
+    legend = figure.colorbar(ScalarMappable(scale, colours), cax=bar)
     legend.outline.set_visible(False)
     legend.ax.tick_params(length=0, labelsize=8)
     below = "" if ablation.bleu is None else " (below: BLEU)"
