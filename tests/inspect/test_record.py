@@ -7,13 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import PairBatch
+from jumok.data.packing import PackedPairs
 from jumok.errors import BadInput
 from jumok.inspect.record import record
 from jumok.layers.attention import SCORERS, build_scorer
+from jumok.layers.stack import compute_again
 from jumok.layers.tap import Tap
+from jumok.models.language import LanguageModel, build_language_model
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
-from jumok.recipe import Seq2SeqSection, TransformerSection
+from jumok.recipe import Seq2SeqSection, TransformerLanguageSection, TransformerSection
+from jumok.tasks.translation import TranslationObjective
 
 KINDS: dict[str, dict[str, Any]] = {
     "luong": {"attention": "luong", "scorer": "general"},
@@ -259,3 +263,154 @@ def test_dropout_in_training_shows_as_a_difference() -> None:
         model(batch.source, batch.target.ids)
     torch.testing.assert_close(seen.weights("decoder.0.cross").sum(-1), torch.ones(3, 3, batch.target.ids.size(1)))
     assert seen.max_difference > 1e-2
+
+
+# ---------------------------------------------------------------- the written-out softmax, for every model
+
+
+def written_out(given: dict[str, Tensor | None], scorer: Any) -> Tensor:
+    """α_ts = exp(e_ts) / Σ_s' exp(e_ts') over what may be looked at, with the score of each pair by its formula."""
+    query, key = given["query"], given["key"]
+    assert query is not None
+    assert key is not None
+    name = type(scorer).__name__
+    if name == "Additive":
+        hidden = scorer.query(query)[:, :, None] + key[:, None]
+        scores = (torch.tanh(hidden) * scorer.score.weight[0]).sum(-1)
+    elif name == "Location":
+        scores = query @ scorer.weight.weight[: key.size(1)].T
+    else:  # dot, general (whose key is W h by now) and scaled
+        scores = torch.einsum("...td,...sd->...ts", query, key)
+        scores = scores / query.size(-1) ** 0.5 if name == "ScaledDot" else scores
+    if given["bias"] is not None:
+        scores = scores + given["bias"]
+    open_ = torch.ones_like(scores, dtype=torch.bool)
+    if given["mask"] is not None:
+        mask = given["mask"]
+        mask = mask[:, None] if mask.dim() == 2 else mask
+        open_ &= mask[:, None] if scores.dim() == 4 else mask
+    if given["causal"]:
+        open_ &= torch.ones(scores.shape[-2:], dtype=torch.bool).tril(scores.size(-1) - scores.size(-2))
+    raised = torch.exp(scores - scores.amax(-1, keepdim=True)) * open_
+    return raised / raised.sum(-1, keepdim=True)
+
+
+EVERY: dict[str, Any] = {
+    "bahdanau": lambda: small_model("bahdanau"),
+    **{
+        f"luong {scorer}": lambda scorer=scorer: Seq2Seq(
+            Seq2SeqSection(embedding=8, width=12, layers=1, attention="luong", scorer=scorer), 20, 20
+        ).eval()
+        for scorer in ("dot", "scaled-dot", "general", "additive", "location")
+    },
+    "feeding": lambda: small_model("feeding"),
+    **{
+        f"transformer {keys}": lambda keys=keys: small_transformer(**keys)
+        for keys in (*OPTIONS, {"position": "learned"}, {"width": 24, "heads": 6, "key_value_heads": 2})
+    },
+    **{
+        f"language {position}": lambda position=position: build_language_model(
+            TransformerLanguageSection(width=16, heads=4, layers=2, feed_forward=16, position=position), 20
+        ).eval()
+        for position in ("rotary", "relative")
+    },
+}
+
+
+def run(model: nn.Module, batch: PairBatch) -> Tensor:
+    if isinstance(model, LanguageModel):
+        return model(batch.target.ids)
+    return model(batch.source, batch.target.ids[:, :-1])
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@torch.no_grad()
+def test_records_are_the_written_out_softmax_and_outputs_stay_bit_for_bit(kind: str) -> None:
+    seed = torch.seed() % 10000
+    batch, model = random_batch(seed), EVERY[kind]()
+    plain, inputs = run(model, batch), {}
+    names = ("query", "key", "value", "mask", "scorer", "bias", "causal")
+
+    def keep(tap: Any, given: tuple[Any, ...], _output: Tensor) -> None:
+        filled = dict.fromkeys(names) | dict(zip(names, given, strict=False))
+        inputs.setdefault(tap.name, []).append((filled, given[4]))
+
+    handles = [tap.register_forward_hook(keep) for tap in model.modules() if isinstance(tap, Tap)]
+    with record(model) as seen:
+        observed = run(model, batch)
+    for handle in handles:
+        handle.remove()
+    assert torch.equal(plain, observed)
+    assert len(seen.records) == sum(map(len, inputs.values()))
+    for one in seen.records:
+        given, scorer = inputs[one.name].pop(0)
+        torch.testing.assert_close(
+            one.weights, written_out(given, scorer), atol=1e-6, rtol=0, msg=lambda text: f"seed {seed}: {text}"
+        )
+    assert seen.max_difference < 1e-5
+
+
+# ---------------------------------------------------------------- batches of training
+
+
+@pytest.mark.parametrize("keys", OPTIONS, ids=str)
+def test_packed_batches_are_seen_sentence_by_sentence(keys: dict[str, Any]) -> None:
+    batch, model = random_batch(torch.seed() % 1000), small_transformer(**keys)
+    packed = PackedPairs.of(batch)
+    plain = model(packed.source, packed.target)
+    with record(model) as seen:
+        assert torch.equal(model(packed.source, packed.target), plain)
+    with record(model) as padded:
+        model(batch.source, batch.target.ids[:, :-1])
+    for one, same in zip(seen.records, padded.records, strict=True):
+        for row in range(3):
+            mine, expected = one.attention(row, words=False), same.attention(row, words=False)
+            assert (mine.source, mine.target) == (expected.source, expected.target)
+            torch.testing.assert_close(torch.tensor(mine.weights), torch.tensor(expected.weights), atol=1e-5, rtol=0)
+            assert len(mine.target) == int((batch.source if one.kind == "self" else batch.target).lengths[row]) - (
+                one.kind != "self"
+            )
+
+
+def test_an_objective_is_recorded_and_a_recomputed_layer_is_seen_once() -> None:
+    """Activation checkpointing computes a layer again in the backward pass: that is no second look."""
+    model, batch = small_transformer().train(), random_batch(7)
+    compute_again(model)
+    objective = TranslationObjective(model, label_smoothing=0.1).train()
+    with record(objective, kinds=["cross"]) as seen:
+        objective(batch).sum.backward()
+    assert [(one.name, one.step) for one in seen.records] == [("decoder.0.cross", 0), ("decoder.1.cross", 0)]
+    assert seen.records[0].queries(1).tokens[-1] == "<eos>"
+    assert len(seen.records[0].queries(1)) == 3
+
+
+def test_a_text_read_without_a_forward_begins_anew() -> None:
+    model = EVERY["language rotary"]()
+    with torch.no_grad(), record(model) as seen:
+        _, past = model.read(torch.tensor([[4, 5, 6]]))
+        model.read(torch.tensor([[7]]), past)
+        both = seen.weights("decoder.0.causal")
+        model.read(torch.tensor([[8, 9]]))
+    assert both.shape == (1, 4, 4, 4)
+    assert seen.weights("decoder.0.causal").shape == (1, 4, 2, 2)
+
+
+def test_what_is_not_there_is_refused() -> None:
+    model = small_transformer()
+    with pytest.raises(BadInput, match=r"kinds \['croos'\]: .* causal, cross, self"), record(model, kinds=["croos"]):
+        pass
+    with pytest.raises(BadInput, match="a network or a loaded run"), record("model"):  # type: ignore[arg-type]
+        pass
+    batch = random_batch(8)
+    with record(model, layers=[1], heads=[2]) as seen:
+        run(model, batch)
+    assert seen.attention(2, kind="self").name == "encoder.1.self, mean of 1 heads"
+    assert seen.attention(1).name.startswith("decoder.1.cross")  # layer 0, the usual one, was not recorded
+    for wrong, words in (
+        ({"head": 0}, "heads 2 were recorded"),
+        ({"layer": 0}, "was recorded in 1"),
+        ({"kind": "other"}, "self, causal, cross"),
+        ({"row": 3}, "has 3 rows"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            seen.attention(**wrong)

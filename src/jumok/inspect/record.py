@@ -35,6 +35,7 @@ from jumok.inspect.twin import twins
 from jumok.layers.tap import Tap
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.language import LanguageModel
+from jumok.models.transformer import Transformer
 from jumok.search.watching import watched
 from jumok.tasks.engine import Engine, Found, Row
 from jumok.tasks.generator import Generator
@@ -220,7 +221,7 @@ def _loaded(model: Translator | Generator) -> Iterator[Vocabulary]:
 def _itself(translator: Translator, seen: Seen) -> Iterator[None]:
     """Inside the block the translator searches with the model itself, and sentences bear the numbers they came with."""
     usual = translator.engine
-    if usual.fast:
+    if usual.fast and isinstance(translator.model, Transformer):  # nothing faster is known for the others
         exactly = "" if usual.precision == "float32" else f" in float32 instead of {usual.precision}"
         seen.notes.append(f"the search ran on the model itself{exactly}: faster implementations have no taps")
     translator.engine = _Recorded(usual, seen.trail.expect)
