@@ -1,0 +1,5 @@
+"""Fresh random inputs in every run."""
+
+from seeded import seed
+
+__all__ = ["seed"]
