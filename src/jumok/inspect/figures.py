@@ -30,7 +30,7 @@ def draw(attention: Attention, format: Format = "png", *, title: str = "", dark:
         raise BadInput(f"{longest} tokens are too many for one picture (at most {MOST_TOKENS}); write .html instead")
     text = "".join((AXES, title, "0123456789.−attentionweight…", *attention.source, *attention.target))
     with style(text, dark):
-        return saved(_figure(attention, title, dark), format)
+        return saved(heat_map(attention, title, dark), format)
 
 
 def write_figure(path: str | Path, attention: Attention, *, title: str = "", dark: bool = False) -> None:
@@ -44,7 +44,7 @@ def write_figure(path: str | Path, attention: Attention, *, title: str = "", dar
         replace_file(path, picture)
 
 
-def _figure(attention: Attention, title: str, dark: bool) -> Any:
+def heat_map(attention: Attention, title: str, dark: bool) -> Any:
     rows, columns = attention.weights.shape
     cell = 0.42 if max(rows, columns) <= 16 else 0.32  # inches
     width, height = max(columns * cell, 1.7), max(rows * cell, 1.3)
@@ -72,16 +72,21 @@ def _figure(attention: Attention, title: str, dark: bool) -> Any:
     axes.set_yticks([edge - 0.5 for edge in range(1, rows)], minor=True)
     axes.grid(which="minor", color=paper, linewidth=1.0, alpha=0.35)
     axes.tick_params(which="minor", length=0)
-    # The bar has a fixed size in inches: it is a legend, not a part of the data.
-    bar = figure.add_axes((1 + 0.22 / width, 1 - min(height, 2.2) / height, 0.13 / width, min(height, 2.2) / height))
-    legend = figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1])
-    legend.outline.set_visible(False)
-    legend.ax.tick_params(length=0, labelsize=9)
-    legend.set_label("attention weight", fontsize=9)
+    add_scale(figure, image, width, height)
     axes.set_xlabel(AXES, fontsize=9.5, labelpad=8)
     if title:
         axes.set_title(visible(title), fontsize=12, loc="left", pad=12, parse_math=False)
     return figure
+
+
+def add_scale(figure: Any, image: Any, width: float, height: float) -> None:
+    """The bar beside a picture of this size. Its own size is fixed, in inches: it is a legend, not part of the data."""
+    tall = min(height, 2.2)
+    bar = figure.add_axes((1 + 0.22 / width, 1 - tall / height, 0.13 / width, tall / height))
+    legend = figure.colorbar(image, cax=bar, ticks=[0, 0.25, 0.5, 0.75, 1])
+    legend.outline.set_visible(False)
+    legend.ax.tick_params(length=0, labelsize=9)
+    legend.set_label("attention weight", fontsize=9)
 
 
 def _label(token: str) -> str:

@@ -1,20 +1,27 @@
-"""A picture file of any kind, chosen by its name: .png, .svg, .html or .json."""
+"""A picture file of any kind, chosen by its name: .png, .svg, .html, .gif or .json."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Attention
 
-KINDS = (".png", ".svg", ".html", ".json")
+if TYPE_CHECKING:
+    from jumok.inspect.drawing import Format
+    from jumok.tasks.translator import Translator
+
+KINDS = (".png", ".svg", ".html", ".gif", ".json")
+ALL_HEADS_KINDS = (".html", ".png", ".svg")
 
 
-def check_picture_path(path: Path) -> None:
+def check_picture_path(path: Path, kinds: Sequence[str] = KINDS) -> None:
     """Refuse a name that cannot be drawn before any work is done for it."""
-    if path.suffix.lower() not in KINDS:
-        raise BadInput(f'--out {path}: the ending says what to draw, and "{path.suffix}" is none of {", ".join(KINDS)}')
+    if path.suffix.lower() not in kinds:
+        raise BadInput(f'--out {path}: the ending says what to draw, and "{path.suffix}" is none of {", ".join(kinds)}')
     if not path.parent.is_dir():
         raise BadInput(f"--out {path}: there is no folder {path.parent}")
 
@@ -22,6 +29,7 @@ def check_picture_path(path: Path) -> None:
 def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
     """Draw the attention of one sentence into a file."""
     from jumok.inspect.figures import write_figure
+    from jumok.inspect.film import write_film
     from jumok.inspect.html import write_page
 
     check_picture_path(path)
@@ -31,5 +39,44 @@ def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
             write_page(path, [attention])
         elif kind == ".json":
             replace_file(path, attention.to_json())
+        elif kind == ".gif":
+            write_film(path, attention, title=attention.name, dark=dark)
         else:
             write_figure(path, attention, title=attention.name, dark=dark)
+
+
+def write_all_heads(
+    translator: Translator,
+    sentence: str,
+    target: str | None,
+    path: Path | None,
+    view: tuple[str, int | None, int | None] = ("cross", None, None),
+    dark: bool = False,
+) -> str:
+    """All layers and heads in one file; what was written, and a word where a page had to leave heads out.
+
+    A page holds every kind of attention and opens at `view` (kind, layer, head); a sheet (.png, .svg) shows its kind.
+    """
+    from jumok.inspect.all_heads import KINDS as ATTENTIONS
+    from jumok.inspect.all_heads import all_heads
+    from jumok.inspect.canvas import write_heads
+    from jumok.inspect.head_sheet import draw_heads
+    from jumok.inspect.view import View
+
+    if path is None:
+        raise BadInput("--all draws into a file: --out heads.html (or .png, .svg)")
+    check_picture_path(path, ALL_HEADS_KINDS)
+    kind, layer, head = view
+    View(layer, head, kind).tap(translator.model)  # what does not exist is refused before any work
+    ending = path.suffix.lower()
+    shown = all_heads(translator, sentence, target, ATTENTIONS if ending == ".html" else (kind,))
+    written = next((" ".join(one.queries.texts) for one in shown.kinds if one.kind != "self"), "")
+    if ending == ".html":
+        kept = write_heads(path, shown, first=view)
+        size = f"{kept.maps} map{'s' * (kept.maps > 1)}, {kept.size / 1e6:.2g} MB"
+        return "\n".join(line for line in (written, f"written: {path} ({size})", str(kept)) if line)
+    format: Format = "png" if ending == ".png" else "svg"
+    picture = draw_heads(shown.kinds[0], format, title=f"{kind} attention", dark=dark)
+    with disk_errors_named("writing the picture", path, "Choose another --out."):
+        replace_file(path, picture)
+    return "\n".join(line for line in (written, f"written: {path}") if line)

@@ -1,0 +1,53 @@
+"""Files by their ending, as `jumok attend --out` writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from translators import translator
+
+from jumok.errors import BadInput
+from jumok.inspect.attention import Attention
+from jumok.inspect.pictures import KINDS, check_picture_path, write_all_heads, write_picture
+
+BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".html": b"<!DOCTYPE html>", ".gif": b"GIF89a", ".json": b"{"}
+SENTENCE, TARGET = "the student reads a book .", "l' étudiant lit un livre ."
+
+
+def test_every_ending(make_attention: Callable[..., Attention], tmp_path: Path) -> None:
+    assert set(BEGINNINGS) == set(KINDS)
+    for ending, beginning in BEGINNINGS.items():
+        path = tmp_path / f"x{ending.upper()}"
+        write_picture(make_attention(3, 2), path)
+        assert path.read_bytes().startswith(beginning)
+
+
+def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
+    for name, words in (("x.bmp", "none of"), ("nowhere/x.png", "no folder")):
+        with pytest.raises(BadInput, match=words):
+            check_picture_path(tmp_path / name)
+
+
+def test_all_heads_into_one_file(tmp_path: Path) -> None:
+    model = translator("transformer")
+    told = write_all_heads(model, SENTENCE, TARGET, tmp_path / "x.html", ("self", 1, 2))
+    assert told.splitlines()[0] == TARGET
+    assert f"written: {tmp_path / 'x.html'} (30 maps, 0." in told
+    assert '"first":["self",1,2]' in (tmp_path / "x.html").read_text(encoding="utf-8")
+    for name in ("x.png", "x.svg"):
+        write_all_heads(model, SENTENCE, TARGET, tmp_path / name, ("causal", None, None), dark=True)
+        assert (tmp_path / name).read_bytes().startswith(BEGINNINGS[name[1:]])
+
+
+def test_all_heads_needs_a_file_and_what_exists(tmp_path: Path) -> None:
+    model = translator("transformer")
+    for path, view, words in (
+        (None, ("cross", None, None), "--out heads.html"),
+        (tmp_path / "x.gif", ("cross", None, None), "none of .html"),
+        (tmp_path / "x.html", ("cross", 9, None), "layers 0 to 1"),
+        (tmp_path / "x.html", ("cros", None, None), 'Did you mean "cross"'),
+    ):
+        with pytest.raises(BadInput, match=words):
+            write_all_heads(model, SENTENCE, TARGET, path, view)
