@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import unicodedata
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -120,6 +121,27 @@ def test_several_fonts_together_cover_a_text(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(Failure, match="fonts-noto-cjk"):
         fonts.families_for("字")
     assert len(fonts.families_for("only Latin")) == 1
+
+
+def test_the_extra_is_asked_where_the_system_has_no_font(
+    make_attention: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package with fonts is used by its files; were it imported, this one would fail."""
+    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", list)
+    monkeypatch.setattr(fonts, "_EXTRA", "some_fonts_of_a_package")
+    with pytest.raises(Failure, match=re.escape('pip install "jumok[fonts]"')):
+        fonts.families_for("학생")
+    (tmp_path / "some_fonts_of_a_package" / "fonts").mkdir(parents=True)
+    (tmp_path / "some_fonts_of_a_package" / "__init__.py").write_text("raise SystemExit('imported')")
+    make_font(tmp_path / "some_fonts_of_a_package" / "fonts" / "Nanum.ttf", "학생", "Of the extra")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert "Nanum.ttf" in fonts.families_for("a학생")[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert draw(make_attention(["a"], ["학생"]))
+    make_font(tmp_path / "system.ttf", "학생", "Of the system")
+    monkeypatch.setattr(fonts.font_manager, "findSystemFonts", lambda: [str(tmp_path / "system.ttf")])
+    assert "system.ttf" in fonts.families_for("a학생")[1]  # the system's own comes first
 
 
 def test_the_real_hangul_of_this_machine(make_attention: Make) -> None:

@@ -61,7 +61,7 @@ def _palette(dark: bool) -> NDArray[np.uint8]:
 def _indexed(image: Image.Image, palette: NDArray[np.uint8]) -> Image.Image:
     """Each dot as the number of the nearest colour. (Pillow's own way rounds colours before it compares them.)"""
     dots = np.asarray(image).astype(np.int32)
-    codes, where = np.unique(dots @ [65536, 256, 1], return_inverse=True)
+    codes, where = np.unique(dots @ np.array([65536, 256, 1], dtype=np.int32), return_inverse=True)
     colours = np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
     nearest = ((colours[:, None] - palette[None].astype(np.int32)) ** 2).sum(axis=2).argmin(axis=1)
     indexed = Image.fromarray(nearest.astype(np.uint8)[where].reshape(dots.shape[:2]), "P")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ _PACKAGES = {
     "HIRAGANA": "fonts-noto-cjk",
     "KATAKANA": "fonts-noto-cjk",
 }
+# The extra "fonts": a package that carries NanumGothic. Its files are used; it is not imported, for it would change
+# matplotlib's settings.
+_EXTRA = "koreanize_matplotlib"
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,25 @@ def families_for(text: str) -> list[str]:
 
 
 def _candidates(needed: set[int]) -> Iterable[FontFile]:
-    """The bundled font; when that is not enough, the installed ones, the best face for what is still missing first."""
+    """The bundled font; when that is not enough, those of the system, then those of the extra; of each the best face
+    for what is still missing first."""
     bundled = _open(_bundled())
     yield bundled
     if needed <= bundled.characters:
         return
     missing = needed - bundled.characters
-    paths = font_manager.findSystemFonts()  # .ttf, .ttc and .otf, looked up now and not in a cache
-    fonts = [font for path in paths if (font := _try_open(path)) is not None and font.characters & missing]
-    yield from sorted(
-        fonts, key=lambda font: (-len(font.characters & missing), not font.regular, _rank(font), font.path)
-    )
+    for paths in (font_manager.findSystemFonts, extra_fonts):  # looked up now, not in a cache: .ttf, .ttc and .otf
+        fonts = [font for path in paths() if (font := _try_open(path)) is not None and font.characters & missing]
+        yield from sorted(
+            fonts, key=lambda font: (-len(font.characters & missing), not font.regular, _rank(font), font.path)
+        )
+
+
+def extra_fonts() -> list[str]:
+    """The font files of the extra `fonts`, where it is installed."""
+    found = importlib.util.find_spec(_EXTRA)
+    folders = [] if found is None else found.submodule_search_locations or []
+    return sorted(str(path) for folder in folders for path in (Path(folder) / "fonts").glob("*.ttf"))
 
 
 def _rank(font: FontFile) -> int:
@@ -108,8 +120,10 @@ def _missing_message(missing: set[int]) -> str:
     shown = ", ".join(_describe(code) for code in sorted(missing)[:8])
     more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
     packages = sorted({_package(code) for code in missing})
+    names = " ".join(packages)
+    extra = '; anywhere: pip install "jumok[fonts]"' if packages == [_PACKAGES["HANGUL"]] else ""
     return (
-        f"no installed font can draw {shown}{more}. Install one (Debian, Ubuntu: apt install {' '.join(packages)}) "
+        f"no installed font can draw {shown}{more}. Install one (Debian, Ubuntu: apt install {names}{extra}) "
         "and try again; nothing else has to be restarted. Or write .html or .json, which need no font here."
     )
 
