@@ -82,3 +82,22 @@ def test_what_does_not_exist_is_refused(run: Path, app: typer.Typer) -> None:
     ):
         with pytest.raises(BadInput, match=words):
             invoke(app, "I am here .", "--run", str(run), *options)
+
+
+def test_the_steps_for_a_word_are_printed_and_drawn(run: Path, app: typer.Typer, tmp_path: Path) -> None:
+    common = ["I am a student .", "--run", str(run), "--target", "je suis étudiant ."]
+    out = tmp_path / "steps.json"
+    told = invoke(app, *common, "--steps", "2", "--layer", "1", "--head", "1", "--out", str(out)).output
+    assert 'word 2, "suis": decoder.1.cross, head 1 of 2' in told
+    assert "the model's prediction here" in told
+    assert f"written: {out}" in told.replace("\n", "")
+    values = json.loads(out.read_text(encoding="utf-8"))
+    weights = next(step for step in values["steps"] if step["symbol"] == "softmax")
+    assert sum(weights["values"]) == pytest.approx(1, abs=1e-5)
+    assert len(weights["labels"]) == 6
+    for options, words in (
+        (("--steps", "seven"), "--steps seven: no such word"),
+        (("--steps", "1", "--out", str(tmp_path / "x.gif")), "gif"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            invoke(app, *common, *options)

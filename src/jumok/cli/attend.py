@@ -10,7 +10,7 @@ import typer
 def attend(
     sentence: str = typer.Argument(..., help="The sentence to translate."),
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
-    out: Path | None = typer.Option(None, "--out", help="Write a picture: .png, .svg, .html or .json."),
+    out: Path | None = typer.Option(None, "--out", help="Write a picture: .png, .svg, .html, .gif (a film) or .json."),
     target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
     tokens: bool = typer.Option(False, "--tokens", help="By tokens instead of words."),
     layer: int | None = typer.Option(
@@ -23,15 +23,45 @@ def attend(
         help="Who looks at whom: cross (the translation at the source), self (the source at itself), causal (the "
         "translation at its own past).",
     ),
-    dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
+    every: bool = typer.Option(
+        False,
+        "--all",
+        help="All layers and heads in one file: a page (.html) to look around in, or a sheet (.png, .svg).",
+    ),
+    steps: str | None = typer.Option(
+        None,
+        "--steps",
+        metavar="WORD",
+        help="The steps of attention for one target word, by its number (from 1) or as it is written: scores, weights, "
+        "attention value … with the model's own numbers. With --out they are drawn too.",
+    ),
+    dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg, .gif)."),
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Translate a sentence and draw what the model attended to, in the terminal or into a file."""
     from jumok import api
-    from jumok.inspect.pictures import check_picture_path, write_picture
+    from jumok.inspect.pictures import check_picture_path, write_all_heads, write_picture
     from jumok.inspect.terminal import show
 
+    if steps is not None:
+        from jumok.inspect.steps import steps_of
+        from jumok.inspect.steps_picture import STEP_KINDS, show_steps, write_steps
+        from jumok.inspect.view import View
+
+        if out is not None:
+            check_picture_path(out, STEP_KINDS)
+        translator = api.load_translator(run, device).tagged(tag)
+        found = steps_of(translator, sentence, steps, target, View(layer, head, kind), tokens)
+        show_steps(found)
+        if out is not None:
+            write_steps(found, out, dark)
+            typer.echo(f"written: {out}")
+        return
+    if every:
+        translator = api.load_translator(run, device).tagged(tag)
+        typer.echo(write_all_heads(translator, sentence, target, out, (kind, layer, head), dark))
+        return
     if out is not None:
         check_picture_path(out)
     picture = (
