@@ -32,7 +32,7 @@ def align(
         None,
         "--best-head-on",
         metavar="SOURCE TARGET GOLD",
-        help="Choose layer, head and shift (of both models) by these sentences with gold alignments.",
+        help="Choose layer, head, shift and reading (of both models) by these sentences with gold alignments.",
     ),
     layer: int | None = typer.Option(
         None, "--layer", help="A Transformer's layer, counted from 0. (default: the second to last)"
@@ -41,9 +41,16 @@ def align(
     shift: bool = typer.Option(
         False, "--shift", help="Link a word from where the decoder reads it, not from where it predicts it."
     ),
+    reading: str = typer.Option(
+        "rows",
+        "--reading",
+        help="rows: each target word to the source word it looks at most; both: along both axes; balanced: source "
+        "words share themselves out first.",
+    ),
     reverse_layer: int | None = typer.Option(None, "--reverse-layer", help="As --layer, of the reverse model."),
     reverse_head: int | None = typer.Option(None, "--reverse-head", help="As --head, of the reverse model."),
     reverse_shift: bool = typer.Option(False, "--reverse-shift", help="As --shift, of the reverse model."),
+    reverse_reading: str = typer.Option("rows", "--reverse-reading", help="As --reading, of the reverse model."),
     gold: Path | None = typer.Option(
         None, "--gold", help="Gold alignments of the pairs (Pharaoh): prints the error rate."
     ),
@@ -65,11 +72,14 @@ def align(
     from jumok.recipe import Corpus
     from jumok.streaming import open_output, refuse_sources
 
-    chosen = View(layer, head, shift=shift), View(reverse_layer, reverse_head, shift=reverse_shift)
+    chosen = (
+        View(layer, head, shift=shift, reading=reading),
+        View(reverse_layer, reverse_head, shift=reverse_shift, reading=reverse_reading),
+    )
     if best_head_on and chosen != (View(), View()):
-        raise BadInput("--best-head-on finds layer, head and shift by itself: leave the others out")
+        raise BadInput("--best-head-on finds layer, head, shift and reading by itself: leave the others out")
     if reverse is None and (chosen[1] != View() or reverse_tag is not None):
-        raise BadInput("--reverse-layer, --reverse-head, --reverse-shift and --reverse-tag are about the --reverse run")
+        raise BadInput("--reverse-layer, -head, -shift, -reading and -tag are about the --reverse run: name that too")
     method_named(symmetrize)
     refuse_sources(out, source, target, gold, *(best_head_on or ()))
     forward = api.load_translator(run, device).tagged(tag)

@@ -16,7 +16,7 @@ from typing import IO
 from jumok.data.pharaoh import Link
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named
-from jumok.inspect.alignment import AlignmentScore, Gold, sentence_score
+from jumok.inspect.alignment import AlignmentScore, Gold, reading_named, sentence_score
 from jumok.inspect.forced import links_of_views
 from jumok.inspect.heads import best_view
 from jumok.inspect.symmetric import method_named, turned
@@ -36,6 +36,7 @@ class Reader:
 
     def __post_init__(self) -> None:
         self.view.tap(self.translator.model)  # what does not exist is refused before any work
+        reading_named(self.view.reading)
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumok.data.pharaoh import Link, read_pharaoh
-from jumok.errors import BadInput
+from jumok.errors import BadInput, did_you_mean
+from jumok.inspect.symmetric import symmetrize, turned
 
 Gold = tuple[set[Link], set[Link]]  # of one sentence pair: the sure links, and the possible ones
 
@@ -47,6 +48,37 @@ def argmax_links(weights: NDArray[np.floating]) -> set[Link]:
     strongest = np.where(np.isfinite(weights), weights, -1.0).argmax(axis=1)
     seen = np.isfinite(weights).any(axis=1)
     return {(int(source), target) for target, source in enumerate(strongest) if seen[target]}
+
+
+def both_links(weights: NDArray[np.floating]) -> set[Link]:
+    """Read along both axes: which source word each target word looked at most, and which target word looked most at
+    each source word; where both agree is the beginning, which grows by its neighbours (grow-diag, symmetric.py).
+
+    A function word that the decoder could guess ("pas" after "n'a") often looks elsewhere, and yet nobody looks more
+    at its source ("not") than it does.
+    """
+    return symmetrize(argmax_links(weights), turned(argmax_links(weights.T)), "grow-diag")
+
+
+def balanced_links(weights: NDArray[np.floating]) -> set[Link]:
+    """As `both_links`, of weights in which each source word first shares itself out among those who look at it:
+
+    α'_ts = α_ts / Σ_u α_us, then rows divided by their sums: one step of Sinkhorn's.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shared = weights / weights.sum(axis=0, keepdims=True)
+        shared = np.where(np.isnan(shared) & ~np.isnan(weights), 0.0, shared)
+        return both_links(shared / shared.sum(axis=1, keepdims=True))
+
+
+Reading = Callable[[NDArray[np.floating]], set[Link]]
+READINGS: dict[str, Reading] = {"rows": argmax_links, "both": both_links, "balanced": balanced_links}
+
+
+def reading_named(name: str) -> Reading:
+    if name not in READINGS:
+        raise BadInput(f'"{name}" is no way to read links from attention.{did_you_mean(name, READINGS)}')
+    return READINGS[name]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import torch
 
 from jumok.data.batch import PairBatch
 from jumok.data.pharaoh import Link
-from jumok.inspect.alignment import argmax_links
+from jumok.inspect.alignment import reading_named
 from jumok.inspect.attention import Attention, Weights, merged
 from jumok.inspect.record import record
 from jumok.inspect.view import View
@@ -114,6 +114,7 @@ def links_of_views(
 ) -> Iterator[list[set[Link]]]:
     """For each sentence the links that each view of the cross-attention gives; the model runs once for all of them."""
     written = [_written(translator, target) for target in targets]
+    readings = [reading_named(view.reading) for view in views]
     first = len(translator.before)  # a tag is no word, nor is <eos>
     shown = _weights(translator, sentences, [target.ids for target in written], views)
     for target, (source, weights) in zip(written, shown, strict=True):
@@ -123,8 +124,8 @@ def links_of_views(
         pieces = np.stack([one[row, first : first + len(source.ids)] for row, one in zip(rows, weights, strict=True)])
         source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target.words))
         yield [
-            {(source_numbers[s], target_numbers[t]) for s, t in argmax_links(by_words)}
-            for by_words in merged(pieces, source.words, target.words)
+            {(source_numbers[s], target_numbers[t]) for s, t in read(by_words)}
+            for read, by_words in zip(readings, merged(pieces, source.words, target.words), strict=True)
         ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from jumok.data.pharaoh import Link
-from jumok.inspect.alignment import AlignmentScore, sentence_score
+from jumok.inspect.alignment import READINGS, AlignmentScore, sentence_score
 from jumok.inspect.forced import links_of_views
 from jumok.inspect.view import View, every_view
 from jumok.tasks.translator import Translator
@@ -40,15 +40,17 @@ def best_view(
     gold: Sequence[tuple[Set[Link], Set[Link]]],
     views: Sequence[View] | None = None,
 ) -> Chosen:
-    """The layer, the head (or the mean over them) and the shift whose links come nearest to the gold ones.
+    """The layer, the head (or the mean over them), the shift and the reading whose links come nearest to the gold ones.
 
     Choose on other sentences than those that will be reported on: the best of many is flattered by its choice.
     """
-    views = both_ways(every_view(translator.model)) if views is None else views
+    views = every_reading(every_view(translator.model)) if views is None else views
     scores = score_views(translator, sentences, targets, gold, views)
     return min((Chosen(*each) for each in zip(views, scores, strict=True)), key=lambda one: one.score.error_rate)
 
 
-def both_ways(views: Sequence[View]) -> list[View]:
-    """Each view as it is and shifted."""
-    return [replace(view, shift=shift) for view in views for shift in (False, True)]
+def every_reading(views: Sequence[View]) -> list[View]:
+    """Each view as it is and shifted, with its links read in each way."""
+    return [
+        replace(view, shift=shift, reading=reading) for reading in READINGS for view in views for shift in (False, True)
+    ]

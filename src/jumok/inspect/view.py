@@ -22,14 +22,16 @@ class View:
     Without a layer it is the second to last one, whose cross-attention was found to follow the words best (Garg et al.
     2019, "Jointly Learning to Align and Translate"); without a head, the mean over the heads.
 
-    `shift` is for alignments: a target word is linked from where the decoder reads it instead of from where it predicts
-    it, one position later (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine Translation").
+    Two things are for alignments only. `shift`: a target word is linked from where the decoder reads it instead of from
+    where it predicts it, one position later (Chen et al. 2020, "Accurate Word Alignment Induction from Neural Machine
+    Translation"). `reading`: how weights become links (inspect/alignment.py).
     """
 
     layer: int | None = None
     head: int | None = None
     kind: str = "cross"
     shift: bool = False
+    reading: str = "rows"
 
     def tap(self, model: nn.Module) -> Tap:
         """The one tap of the model that this is about; what does not exist is answered with what does."""
@@ -54,11 +56,12 @@ class View:
 
     def name(self, model: nn.Module) -> str:
         """In words, as in "decoder.1.cross, head 3"; empty where there is only one thing to see."""
-        tap, shifted = self.tap(model), ", shifted" * self.shift
+        tap = self.tap(model)
+        special = ", shifted" * self.shift + f", read {self.reading}" * (self.reading != "rows")
         if tap.heads is None:
-            return f"{tap.name}{shifted}" if self.shift else ""
+            return tap.name + special if special else ""
         chosen = f"mean of {tap.heads} heads" if self.head is None else f"head {self.head}"
-        return f"{tap.name}, {chosen}{shifted}"
+        return f"{tap.name}, {chosen}{special}"
 
 
 def every_view(model: nn.Module, kind: str = "cross") -> list[View]:
