@@ -178,3 +178,12 @@ def test_every_kind_of_file(tmp_path: Path) -> None:
         np.testing.assert_array_equal(values, np.where(np.isfinite(step.values), step.values, np.nan))
     with pytest.raises(BadInput, match="gif"):
         write_steps(found, tmp_path / "x.gif")
+
+
+def test_the_page_opens_in_a_browser(visit: Any, tmp_path: Path) -> None:
+    found = steps_of(recurrent(RECURRENT[1]), SENTENCE, "2", TARGET)
+    write_steps(found, tmp_path / "x.html")
+    page = visit(tmp_path / "x.html")
+    assert page.evaluate("document.querySelector('main img').naturalWidth") > 300
+    assert page.locator("section.step").count() == 6
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -91,18 +91,15 @@ class Look:
 @torch.no_grad()
 def look(tap: Tap, given: dict[str, Any], output: Tensor, heads: Sequence[int] | None) -> Look:
     """α = softmax(score + bias) again, from the very queries and keys that the layer had, for these heads alone."""
-    query, key, value, mask, bias = (given.get(name) for name in ("query", "key", "value", "mask", "bias"))
-    if heads is not None and tap.heads is not None:
-        query, key, value, mask, bias, output = (_only(heads, part) for part in (query, key, value, mask, bias, output))
-    assert query is not None
-    assert key is not None
-    assert value is not None
+    chosen = None if heads is None or tap.heads is None else list(heads)
+    query, key, value, output = (_only(chosen, part) for part in (given["query"], given["key"], given["value"], output))
+    mask, bias = (None if part is None else _only(chosen, part) for part in (given["mask"], given.get("bias")))
     weights = attention_weights(query, key, mask, given["scorer"], bias, given.get("causal", False))
     difference = (torch.matmul(weights, value) - output).abs().float().flatten(1)
     each = difference.amax(dim=1).tolist() if difference.size(1) else [0.0] * len(difference)
     return Look(weights.detach().to("cpu", torch.float32, copy=True), each)
 
 
-def _only(heads: Sequence[int], part: Tensor | None) -> Tensor | None:
+def _only(heads: list[int] | None, part: Tensor) -> Tensor:
     """These heads of (B, H, …); what is the same for all heads stays."""
-    return part if part is None or part.dim() < 4 or part.size(1) == 1 else part[:, list(heads)]
+    return part if heads is None or part.dim() < 4 or part.size(1) == 1 else part[:, heads]

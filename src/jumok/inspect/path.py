@@ -150,7 +150,7 @@ class Trail:
 
     def reading(self, search: object, stepper: Stepper, rows: Sequence[int], batch: Any) -> None:
         self.pause()
-        if stepper is not self.model and self.model not in getattr(stepper, "members", ()):
+        if self.model not in (stepper, *getattr(stepper, "members", ())):  # nor is it one of an ensemble
             return
         lengths = getattr(batch, "lengths", None)
         if lengths is None:

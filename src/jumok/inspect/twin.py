@@ -47,7 +47,7 @@ def _followed(module: nn.Module, unobserved: Unobserved, differs: Differs) -> It
     wrapped = hasattr(module, "_orig_mod")
     name = "forward" if wrapped else "_compiled_call_impl"
     compiled = getattr(module, name)
-    eager = module._orig_mod if wrapped else module._call_impl
+    eager: Callable[..., Any] = getattr(module, "_orig_mod") if wrapped else module._call_impl  # noqa: B009
 
     def both(*inputs: Any, **named: Any) -> Any:
         with unobserved():
