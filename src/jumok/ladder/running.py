@@ -134,8 +134,8 @@ def _asked_to_stop() -> Iterator[None]:
 def _last_words(run: RunFolder) -> str:
     log = run.path / LOG
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
-    said = [line for line in lines if line.startswith("jumok: ")]
-    return said[-1].removeprefix("jumok: ") if said else "\n".join(lines[-LAST_LINES:])
+    said = [place for place, line in enumerate(lines) if line.startswith("jumok: ")]
+    return "\n".join(lines[said[-1] :] if said else lines[-LAST_LINES:]).removeprefix("jumok: ")
 
 
 def how_far(run: RunFolder, budget: Budget) -> tuple[int, int | None, str]:

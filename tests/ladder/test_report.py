@@ -1,0 +1,107 @@
+"""The page of a ladder: in a real browser, offline."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.ladder import scoring
+from jumok.ladder.folder import LadderFolder
+from jumok.ladder.pictures import draw_curves, draw_lengths
+from jumok.ladder.plan import Plan
+from jumok.ladder.report import page
+from jumok.ladder.results import Results, results
+
+Visit = Callable[..., Any]
+EVIL = "<script>window.hacked=1</script> <img src=x onerror='window.hacked=2'>"
+
+
+@pytest.fixture
+def found(climbed: Path, asked: list[str]) -> tuple[Plan, Results]:
+    """The ladder that was climbed, from its files alone."""
+    from jumok.ladder.plan import Budget, Files, plan
+
+    options = dict(zip(asked[1::2], asked[2::2], strict=False))
+    files = Files(
+        None, *((options[f"--{name}"],) for name in ("source", "target", "valid-source", "valid-target")),
+        (options["--test-source"],), (options["--test-target"],),
+    )  # fmt: skip
+    keys = [word for word in asked if re.match(r"^[a-z_:]+\.[a-z_]+=|^threads=", word)]
+    made = plan(files, ["gru", "luong", "transformer"], 2, Budget(updates=6), None, keys, 2)
+    return made, results(made, LadderFolder(climbed), made.test_pairs())
+
+
+def test_the_page_needs_nothing_from_elsewhere(climbed: Path) -> None:
+    text = (climbed / "report.html").read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:|#)[^"'\s>]""", text)
+
+
+def test_pictures_are_the_same_for_the_same_numbers(found: tuple[Plan, Results]) -> None:
+    for draw in (draw_curves, draw_lengths):
+        assert draw(found[1]) == draw(found[1])
+        assert draw(found[1], dark=True) != draw(found[1])
+        assert draw(found[1], "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.browser
+def test_the_table_and_the_same_sentence_in_each_model_that_attends(climbed: Path, visit: Visit) -> None:
+    numbers = json.loads((climbed / "results.json").read_text(encoding="utf-8"))
+    view = visit(climbed / "report.html")
+    table = view.locator("section[aria-labelledby=table] tbody tr")
+    assert table.count() == 3
+    for place, row in enumerate(numbers["rungs"]):
+        said = table.nth(place).inner_text()
+        assert f"{row['bleu']['score']:.2f}" in said
+        assert f"{row['parameters']:,}" in said
+    assert "6 updates for every rung" in view.locator("section[aria-labelledby=table]").inner_text()
+    drawn = view.locator("section.attention")
+    titles = drawn.locator("h3").all_inner_texts()
+    assert titles in (["Luong", "Transformer"] * scoring.DRAWN, ["Luong", "Transformer"])
+    first, second = (drawn.nth(place).locator(".line.source .chip").all_inner_texts() for place in (0, 1))
+    assert first == second  # the same sentence
+    drawn.nth(0).locator("td").first.hover()
+    assert "looks at" in drawn.nth(0).locator(".readout").inner_text()
+    for picture in view.locator("figure.picture img").all():
+        assert picture.evaluate("image => image.complete && image.naturalWidth > 100")
+    view.locator("summary").click()
+    lengths = view.locator("section[aria-labelledby=lengths] tbody tr")
+    assert lengths.count() == len(numbers["by_length"])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 1280])
+def test_light_dark_and_narrow(climbed: Path, visit: Visit, width: int) -> None:
+    papers = []
+    for scheme in ("light", "dark"):
+        view = visit(climbed / "report.html", color_scheme=scheme, viewport={"width": width, "height": 800})
+        papers.append(view.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert view.evaluate("document.documentElement.scrollWidth") <= width
+    assert papers[0] != papers[1]
+
+
+@pytest.mark.browser
+def test_no_text_from_data_is_run(found: tuple[Plan, Results], tmp_path: Path, visit: Visit) -> None:
+    plan, real = found
+    hostile = [replace(one, outputs=[EVIL] * len(one.outputs)) for one in real.scored]
+    shown = replace(real, scored=hostile, pairs=[(EVIL, EVIL)] * len(real.pairs))
+    file = tmp_path / "x.html"
+    file.write_text(page(plan, shown, 1, True), encoding="utf-8")
+    view = visit(file)
+    assert view.evaluate("window.hacked") is None
+    assert view.locator("section[aria-labelledby=translations] img").count() == 0
+    assert EVIL.split()[0] in view.locator("section[aria-labelledby=translations]").inner_text()
+
+
+def test_no_rung_that_attends_and_none_that_does_not(found: tuple[Plan, Results]) -> None:
+    plan, real = found
+    without = [replace(one, found={**one.found, "attention": []}) for one in real.scored]
+    text = page(plan, replace(real, scored=without), 1, False)
+    assert "None of these rungs attends" in text
+    assert "attention-data" not in text
