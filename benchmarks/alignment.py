@@ -1,0 +1,217 @@
+"""How far the attention of a Transformer is from the alignments that people (or the grammar) made: AER, 0 is perfect.
+
+    python benchmarks/alignment.py --runs runs/alignment --out benchmarks/results/alignment.json
+    python benchmarks/alignment.py --real --data ../shared/data --runs runs/alignment --out …/alignment-real.json
+
+The first trains two Transformers on the embedded grammar (en→fr, fr→en); layer, head, shift and reading are chosen on
+its valid split, and AER is that of its test split. The second trains on real sentences (Tatoeba and Multi30k) and is
+scored on the 447 sentence pairs of the Canadian Hansards (Och and Ney 2000; Mihalcea and Pedersen 2003), which are of
+another world: parliament instead of dogs and breakfasts. There is no other gold to choose on, so each half of the 447
+is read by what was chosen on the other half. Runs that are there already are not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from jumok import api
+from jumok.data import grammar
+from jumok.data.readers import read_lines
+from jumok.inspect.aligner import Aligner
+from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, read_gold
+from jumok.inspect.heads import best_view
+from jumok.inspect.symmetric import METHODS
+from jumok.inspect.view import every_view
+from jumok.recipe import read
+
+GRAMMAR = [
+    "data.train.pairs=100000", "data.valid.pairs=300", "model.encoder_layers=2", "model.decoder_layers=1",
+    "model.heads=1", "model.dropout=0.1", "training.updates=3000", "training.validate_every=1500",
+    "training.checkpoint_every=3000", "threads=1",
+]  # fmt: skip
+REAL = [
+    "tokenizer.kind=bpe", "tokenizer.vocabulary=8000", "tokenizer.joint=false", "tokenizer.lowercase=true",
+    "data.max_length=100", "model.tie_embeddings=target", "model.dropout=0.1", "model.decoder_layers=2",
+    "training.batch_tokens=4096", "training.learning_rate=0.002", "training.warmup=400", "training.validate_every=1000",
+    "training.validate_sentences=100", "training.checkpoint_every=1000", "training.keep=1",
+]  # fmt: skip
+DIRECTIONS = ("en-fr", "fr-en")
+Pairs = tuple[list[str], list[str], list[Gold]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--real", action="store_true", help="Real sentences and the Hansards instead of the grammar.")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--runs", type=Path, default=Path("runs/alignment"), help="Where the runs are, or will be.")
+    parser.add_argument("--out", type=Path, help="Write the numbers here, as JSON.")
+    parser.add_argument("--minutes", type=float, help="Train so long instead of the number of updates.")
+    parser.add_argument("--updates", type=int, help="Another number of updates.")
+    parser.add_argument("--sentences", type=int, default=1000, help="Of the grammar's valid and test split.")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="Other keys of the recipe.")
+    chosen = parser.parse_args()
+    extra = [*chosen.set, *([f"training.updates={chosen.updates}"] if chosen.updates else [])]
+    results = (real if chosen.real else of_grammar)(chosen, extra)
+    for row in results["rows"]:
+        print(f"{row['name']:44} AER {row['error_rate']:.4f}  precision {row['precision']:.3f}  {row['of']}")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(results, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+# ---------------------------------------------------------------- the grammar
+
+
+def of_grammar(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, Any]:
+    models, about = {}, {}
+    for direction in DIRECTIONS:
+        keys = [*GRAMMAR, f"data.train.grammar={direction}", f"data.valid.grammar={direction}", *extra]
+        folder = chosen.runs / f"grammar-{direction}"
+        models[direction], about[direction] = trained("demo-transformer", keys, folder, chosen.minutes)
+    valid, test = (sentences_of_grammar(split, chosen.sentences) for split in ("valid", "test"))
+    rows = []
+    for direction in DIRECTIONS:
+        turn = direction != "en-fr"
+        own_valid, own_test = (reversed_pairs(pairs) if turn else pairs for pairs in (valid, test))
+        model = models[direction]
+        rows.append(row(f"{direction}, the default view", Aligner(model), own_test))
+        heads = [view for view in every_view(model.model) if view.head is not None]
+        found = best_view(model, *own_valid, views=heads).view
+        rows.append(row(f"{direction}, best head, its strongest words", Aligner(model, found), own_test))
+        rows.append(row(f"{direction}, best view and reading", Aligner.best(model, *own_valid), own_test))
+    for method in METHODS:
+        aligner = Aligner.best(models["en-fr"], *valid, reverse=models["fr-en"], method=method)
+        rows.append(row(f"both directions, {method}", aligner, test))
+    return {"test": f"{chosen.sentences} sentences of the grammar's test split", "runs": about, "rows": rows}
+
+
+def sentences_of_grammar(split: str, count: int) -> Pairs:
+    pairs = list(grammar.pairs("en", "fr", split, count))
+    gold = [(set(pair.sure), set(pair.possible)) for pair in pairs]
+    return [pair.source for pair in pairs], [pair.target for pair in pairs], gold
+
+
+# ---------------------------------------------------------------- real sentences
+
+
+def real(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, Any]:
+    prepared = chosen.runs / "data"
+    prepared.mkdir(parents=True, exist_ok=True)
+    files = {side: prepared / f"train.{side}" for side in ("en", "fr")}
+    if not all(file.exists() for file in files.values()):
+        texts = list(training_pairs(chosen.data))
+        for number, file in enumerate(files.values()):
+            file.write_text("".join(f"{pair[number]}\n" for pair in texts), encoding="utf-8", newline="\n")
+    models, about = {}, {}
+    for direction in DIRECTIONS:
+        source, target = direction.split("-")
+        keys = [
+            *REAL, f"data.train.source={files[source]}", f"data.train.target={files[target]}",
+            "data.train.grammar=null", "data.valid=null", "data.hold_out=500", *extra,
+        ]  # fmt: skip
+        folder = chosen.runs / f"real-{direction}"
+        models[direction], about[direction] = trained("transformer-tiny", keys, folder, chosen.minutes)
+    gold = hansards(chosen.data)
+    rows = [folded(f"{direction}, best view", models, direction, gold, None) for direction in DIRECTIONS]
+    rows += [row("en-fr, the default view", Aligner(models["en-fr"]), gold)]
+    rows += [folded(f"both directions, {method}", models, "en-fr", gold, method) for method in METHODS]
+    test = "447 sentences of the Hansards; choices are made on the other half each"
+    return {"test": test, "runs": about, "rows": rows}
+
+
+def training_pairs(data: Path) -> Iterator[tuple[str, str]]:
+    lines = (line.split("\t")[:2] for line in read_lines(data / "mt-en-fr" / "fra.tsv.gz"))
+    captions = zip(*(read_lines(data / "multi30k" / f"train.{side}.gz") for side in ("en", "fr")), strict=True)
+    for english, french in chain(lines, captions):
+        yield hansard_form(english, "en"), hansard_form(french, "fr")
+
+
+CONTRACTED = {
+    "fr": [
+        (r"\b([Ll]|[Dd]|[Cc]|[Nn]|[Ss]|[Jj]|[Mm]|[Tt]|[Qq]u|[Jj]usqu|[Ll]orsqu|[Pp]uisqu|[Qq]uoiqu)['’]", r"\1e "),
+        (r"\b([Dd])u\b", r"\1e le"),
+        (r"\b([Dd])es\b", r"\1e les"),
+        (r"\b([Aa])u\b", "à le"),
+        (r"\b([Aa])ux\b", "à les"),
+    ],
+    "en": [
+        (r"\b([Ww])on['’]t\b", r"\1ill not"),
+        (r"\b([Cc])an['’]t\b", r"\1annot"),
+        (r"n['’]t\b", " not"),
+        (r"\b(I)['’]m\b", r"\1 am"),
+        (r"['’]re\b", " are"),
+        (r"['’]ll\b", " will"),
+        (r"['’]ve\b", " have"),
+    ],
+}
+
+
+def hansard_form(text: str, language: str) -> str:
+    """Cut into words as the gold alignments are: punctuation and hyphens alone, contractions spelled out."""
+    for pattern, instead in CONTRACTED[language]:
+        text = re.sub(pattern, instead, text)
+    return " ".join(re.findall(r"['’]s\b|[Aa]ujourd['’]|\w+|[^\w\s]", text))
+
+
+def hansards(data: Path) -> Pairs:
+    lines = (data / "alignments" / "enfr.src-tgt").read_text(encoding="utf-8").splitlines()
+    sides = [line.split("|||") for line in lines]
+    sources, targets = [side[0].strip() for side in sides], [side[1].strip() for side in sides]
+    return sources, targets, read_gold(data / "alignments" / "enfr.gold", sources, targets, one_based=True)
+
+
+def folded(
+    name: str, models: dict[str, api.TrainedTranslator], direction: str, gold: Pairs, method: str | None
+) -> dict[str, Any]:
+    """Each half read by what was chosen on the other."""
+    pairs = gold if direction == "en-fr" else reversed_pairs(gold)
+    other = models["fr-en" if direction == "en-fr" else "en-fr"] if method else None
+    total, names = AlignmentScore(), []
+    for half in (0, 1):
+        measured, chosen_on = [part[half::2] for part in pairs], [part[1 - half :: 2] for part in pairs]
+        aligner = Aligner.best(models[direction], *chosen_on, reverse=other, method=method or "union")
+        total += scored(aligner, measured)
+        names.append(aligner.name)
+    return {"name": name, **total.to_json(), "of": " | ".join(names)}
+
+
+# ---------------------------------------------------------------- both
+
+
+def trained(
+    recipe: str, keys: Sequence[str], folder: Path, minutes: float | None
+) -> tuple[api.TrainedTranslator, dict[str, Any]]:
+    """A run, trained where it is not there yet."""
+    seconds = None
+    if not (folder / "best.json").exists():
+        start = time.process_time()
+        api.train(read(recipe, keys), folder, minutes=minutes, report=False)
+        seconds = round(time.process_time() - start)
+    model = api.load_translator(folder)
+    return model, {"recipe": recipe, "keys": list(keys), "cpu_seconds": seconds}
+
+
+def reversed_pairs(pairs: Pairs) -> Pairs:
+    sources, targets, gold = pairs
+    turned = [({(j, i) for i, j in sure}, {(j, i) for i, j in possible}) for sure, possible in gold]
+    return targets, sources, turned
+
+
+def scored(aligner: Aligner, pairs: Sequence[Any]) -> AlignmentScore:
+    sources, targets, gold = pairs
+    links = aligner.align(sources, targets)
+    return alignment_error_rate(links, [sure for sure, _ in gold], [possible for _, possible in gold])
+
+
+def row(name: str, aligner: Aligner, pairs: Pairs) -> dict[str, Any]:
+    return {"name": name, **scored(aligner, pairs).to_json(), "of": aligner.name}
+
+
+if __name__ == "__main__":
+    main()
