@@ -20,6 +20,7 @@ from jumok.cli import (
     average,
     data,
     demo,
+    describe,
     doctor,
     evaluate,
     forecast,
@@ -27,6 +28,7 @@ from jumok.cli import (
     generate,
     lab,
     ladder,
+    positions,
     recipes,
     runs,
     score,
@@ -89,10 +91,12 @@ app.command("forecast")(forecast.forecast)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("attend")(attend.attend)
+app.command("describe")(describe.describe)
 app.command("align")(align.align)
 app.command("ablate")(ablate.ablate)
 app.command("attribute")(attribute.attribute)
 app.command("gates")(gates.gates)
+app.command("positions")(positions.positions)
 app.add_typer(lab.app, name="lab")
 app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")
