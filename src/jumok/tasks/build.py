@@ -42,10 +42,15 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
     return task
 
 
-def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -> Task:
+def check_model(recipe: Recipe) -> None:
+    """The model can learn the task."""
     if not isinstance(recipe.model, KINDS[recipe.task]):
         kinds = " or ".join(section.model_fields["kind"].default for section in KINDS[recipe.task])
         raise BadInput(f"model.kind: {recipe.model.kind} cannot learn task: {recipe.task}; use {kinds}")
+
+
+def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -> Task:
+    check_model(recipe)
     if recipe.task == "forecasting":
         return ForecastingTask(recipe, device, say)
     if recipe.task == "language":

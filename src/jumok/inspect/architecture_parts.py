@@ -1,0 +1,259 @@
+"""Which parts the models of this house have, and how they hang together. Every number comes from the modules."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from torch import nn
+
+from jumok.inspect.architecture import Architecture, Column, Link, Part, every_part
+from jumok.layers.attention import Scorer
+from jumok.layers.block import AddNorm, Block, FeedForward
+from jumok.layers.embedding import Embedding
+from jumok.layers.multihead import MultiHeadAttention
+from jumok.layers.recurrent import Recurrent
+from jumok.layers.stack import Stack
+from jumok.models.decoder import Attending, BahdanauDecoder, FeedingDecoder, LuongDecoder
+from jumok.models.forecaster import Forecaster
+from jumok.models.language import LanguageModel, RecurrentLanguageModel, TransformerLanguageModel
+from jumok.models.seq2seq import Seq2Seq
+from jumok.models.transformer import Transformer
+
+
+class Told(Protocol):
+    """What came out of each module (inspect/describe.py)."""
+
+    logits: str
+    window: int | None  # of a forecaster
+
+    def of(self, module: nn.Module, call: int = 0) -> str: ...
+
+
+SOURCE_LETTERS = ("B sentences at once, S tokens of the source, T tokens of the translation",)
+TEXT_LETTERS = ("B texts at once, T tokens",)
+SERIES_LETTERS = ("B windows at once",)
+NEXT = "the next word"
+
+
+def architecture(model: nn.Module, told: Told, name: str, notes: tuple[str, ...] = ()) -> Architecture:
+    total = size(model)
+    if isinstance(model, Seq2Seq):
+        title, columns, links = _seq2seq(model, told)
+        letters = SOURCE_LETTERS
+    elif isinstance(model, Transformer):
+        title, columns, links = _transformer(model, told)
+        letters = SOURCE_LETTERS
+    elif isinstance(model, LanguageModel):
+        title, columns, links = _language(model, told)
+        letters = TEXT_LETTERS
+    else:
+        assert isinstance(model, Forecaster)
+        title, columns, links = _forecaster(model, told)
+        letters = SERIES_LETTERS
+    return Architecture(f"{name}: {title}", tuple(columns), tuple(links), total, letters, notes)
+
+
+def size(*modules: nn.Module | nn.Parameter | None) -> int:
+    """Parameters, each counted once however many modules share it."""
+    found = {}
+    for module in modules:
+        for parameter in (
+            [module] if isinstance(module, nn.Parameter) else () if module is None else module.parameters()
+        ):
+            found[id(parameter)] = parameter.numel()
+    return sum(found.values())
+
+
+Drawn = tuple[str, list[Column], list[Link]]
+
+
+# ---------------------------------------------------------------- whole models
+
+
+def _seq2seq(model: Seq2Seq, told: Told) -> Drawn:
+    encoder, decoder = model.encoder, model.decoder
+    read = _recurrent(encoder.recurrent, told)
+    backwards = ", from the last word to the first" if encoder.reverse else ""
+    parts, final = [_embedding(encoder.embedding, told), read], read
+    if maps := [layer for layer in decoder.bridge.maps if isinstance(layer, nn.Linear)]:
+        about = f"of the final state: {len(maps)} × ({_map(maps[0])})"
+        final = Part("tanh(W h + b)", "feed", about, told.of(maps[0]), size(decoder.bridge))
+        parts.append(final)
+    reading = Column("encoder", f"source tokens{backwards}", "B × S", tuple(parts))
+    state = _recurrent(decoder.recurrent, told)
+    links = [Link(final, state, "the first state")]
+    word, output = _embedding(model.embedding, told), _output(model, told)
+    if isinstance(decoder, Attending):
+        attention = _scored(decoder, told)
+        links.append(Link(read, attention, "hidden states: keys and values"))
+        if isinstance(decoder, BahdanauDecoder):
+            about = f"[s; c; y] {_map(decoder.readout)}, the larger of each two"
+            readout = Part("maxout readout", "feed", about, told.of(decoder), size(decoder.readout))
+            parts = [word, attention, state, readout, output]
+            links.append(Link(state, attention, "the state before: the query", back=True))
+        else:
+            assert isinstance(decoder, LuongDecoder)
+            joined = Part(
+                "s̃ = tanh(W [a; s] + b)", "feed", _map(decoder.combine), told.of(decoder), size(decoder.combine)
+            )
+            parts = [word, state, attention, joined, output]
+            if isinstance(decoder, FeedingDecoder):
+                links.append(Link(joined, state, "s̃ of the step before (input feeding)", back=True))
+        title = f"Seq2Seq with {'Bahdanau' if isinstance(decoder, BahdanauDecoder) else 'Luong'} attention"
+    else:
+        parts, title = [word, state, output], "Seq2Seq"
+    writing = Column("decoder", "translation so far", "B × T", tuple(parts), NEXT)
+    return title, [reading, writing], links
+
+
+def _transformer(model: Transformer, told: Told) -> Drawn:
+    shared = model.source_embedding is model.embedding
+    source = _embedding(model.source_embedding, told)
+    target = _embedding(model.embedding, told, "shared with the source" if shared else "")
+    read, written = _stack(model.encoder, told), _stack(model.decoder, told)
+    output = _output(model, told)
+    columns = [
+        Column("encoder", "source tokens", "B × S", (source, *read)),
+        Column("decoder", "translation so far", "B × T", (target, *written, output), NEXT),
+    ]
+    cross = next(part for part in every_part(tuple(written)) if part.name == "cross-attention")
+    return "Transformer", columns, [Link(read[-1], cross, "keys and values")]
+
+
+def _language(model: LanguageModel, told: Told) -> Drawn:
+    word, output = _embedding(model.embedding, told), _output(model, told)
+    if isinstance(model, RecurrentLanguageModel):
+        layers = [layer for layer in model.layers if isinstance(layer, Recurrent)]
+        parts = [_recurrent(layer, told, f"{_cell(layer)} layer {number}") for number, layer in enumerate(layers, 1)]
+        title = f"{_cell(layers[0])} language model"
+    else:
+        assert isinstance(model, TransformerLanguageModel)
+        parts, title = _stack(model.stack, told), "Transformer language model"
+    return title, [Column("language model", "text so far", "B × T", (word, *parts, output), NEXT)], []
+
+
+def _forecaster(model: Forecaster, told: Told) -> Drawn:
+    reader: Any = model.reader
+    scaled = {
+        "none": "as they are",
+        "level": "minus the last value",
+        "scale": "minus the last value, over their spread",
+    }
+    begin = Part("values", "plain", scaled[model.normalise])
+    if isinstance(reader, Recurrent):
+        read, title = [_recurrent(reader, told)], f"{_cell(reader)} forecaster"
+    else:
+        value = Part("value as a vector", "embedding", _map(reader.value), told.of(reader.value), size(reader.value))
+        read, title = [value, *_stack(reader.stack, told)], "Transformer forecaster"
+    head = Part("output at the last value", "output", _map(model.head), told.of(model.head), size(model.head))
+    parts, links = [begin, *read, head], []
+    if model.highway is not None:
+        highway = Part(
+            "linear highway, added", "output", _map(model.highway), told.of(model.highway), size(model.highway)
+        )
+        parts.append(highway)
+        links.append(Link(begin, highway, "all values, straight to the output"))
+    return (
+        title,
+        [Column("forecaster", "the last values", f"B × {told.window}", tuple(parts), "the next values")],
+        links,
+    )
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _embedding(layer: Embedding, told: Told, shared: str = "") -> Part:
+    about = f"{layer.num_embeddings:,} × {layer.embedding_dim}"
+    if shared:
+        return Part("word vectors", "embedding", f"{about}, {shared}", told.of(layer, -1))
+    return Part("word vectors", "embedding", about, told.of(layer), size(layer))
+
+
+def _output(model: Any, told: Told) -> Part:
+    tied = f"W: the word vectors, b: {len(model.bias):,}"
+    bridge = (
+        "" if isinstance(getattr(model, "project", nn.Identity()), nn.Identity) else f"{_map(model.project)}, then "
+    )
+    about = f"{bridge}{tied}" if model.tied else f"{model.weight.shape[1]} → {len(model.bias):,}"
+    project = getattr(model, "project", None)
+    parameters = size(model.bias, project, *([] if model.tied else [model.weight]))
+    return Part("softmax over words", "output", about, told.logits, parameters)
+
+
+def _cell(layer: Recurrent) -> str:
+    kind = layer.layers[0]
+    return {nn.RNN: "RNN", nn.LSTM: "LSTM", nn.GRU: "GRU"}[type(kind)]
+
+
+def _recurrent(layer: Recurrent, told: Told, name: str = "") -> Part:
+    def one(cell: Any) -> str:
+        both = f"both ways, {cell.input_size} → 2 × {cell.hidden_size}"
+        return both if cell.bidirectional else f"{cell.input_size} → {cell.hidden_size}"
+
+    cells = list(layer.layers)
+    if len(cells) == 1:
+        return Part(name or _cell(layer), "recurrent", one(cells[0]), told.of(layer), size(layer))
+    parts = tuple(
+        Part(f"{_cell(layer)} layer {number}", "recurrent", one(cell), told.of(cell), size(cell))
+        for number, cell in enumerate(cells, 1)
+    )
+    return Part(name or f"{_cell(layer)}, {len(cells)} layers", "recurrent", "", told.of(layer), size(layer), parts)
+
+
+def _scored(decoder: Attending, told: Told) -> Part:
+    scorer: Scorer = decoder.scorer
+    maps = ", ".join(f"{name} {_map(layer)}" for name, layer in scorer.named_modules() if isinstance(layer, nn.Linear))
+    about = f"{type(scorer).__name__.lower()} score{f': {maps}' if maps else ''}"
+    return Part("attention", "attention", about, told.of(decoder.tap), size(scorer))
+
+
+def _stack(stack: Stack, told: Told) -> list[Part]:
+    parts = []
+    if stack.added is not None:
+        learned = size(stack.added)
+        parts.append(Part("positions", "plain", f"{type(stack.added).__name__.lower()}, added", "", learned))
+    elif stack.rotary is not None:
+        parts.append(Part("positions", "plain", "rotary: queries and keys are turned in every layer"))
+    elif stack.relative is not None:
+        parts.append(
+            Part("positions", "plain", "relative: a bias of the scores in every layer", "", size(stack.relative))
+        )
+    block = stack.blocks[0]
+    assert isinstance(block, Block)
+    kind = "causal self-attention" if stack.causal else "self-attention"
+    inside = [_sublayer(_attention(block.attention, kind, told), block.attention_norm, told)]
+    if block.cross is not None and block.cross_norm is not None:
+        inside.append(_sublayer(_attention(block.cross, "cross-attention", told), block.cross_norm, told))
+    inside.append(_sublayer(_feed_forward(block.feed_forward, told), block.feed_forward_norm, told))
+    parts.append(Part("block", "plain", "", told.of(block), size(block), tuple(inside), len(stack.blocks)))
+    if not isinstance(stack.norm, nn.Identity):
+        parts.append(_norm(stack.norm, told))
+    return parts
+
+
+def _sublayer(part: Part, around: AddNorm, told: Told) -> Part:
+    """A sublayer with its residual connection and normalisation, in the order of the data."""
+    add, norm = Part("add", "add", shape=told.of(around)), _norm(around.norm, told)
+    inside = (norm, part, add) if around.pre else (part, add, norm)
+    order = "norm first" if around.pre else "norm last"
+    return Part("residual", "plain", order, told.of(around), part.parameters + norm.parameters, inside, residual=True)
+
+
+def _norm(layer: nn.Module, told: Told) -> Part:
+    return Part(type(layer).__name__, "norm", "", told.of(layer), size(layer))
+
+
+def _attention(layer: MultiHeadAttention, name: str, told: Told) -> Part:
+    shared = f", keys and values of {layer.groups}" if layer.groups != layer.heads else ""
+    about = f"{layer.heads} heads of {layer.head_width}{shared}"
+    return Part(name, "attention", about, told.of(layer), size(layer))
+
+
+def _feed_forward(layer: FeedForward, told: Told) -> Part:
+    about = f"{layer.inner.in_features} → {layer.inner.out_features} → {layer.outer.out_features}, {layer.activation}"
+    return Part("feed-forward", "feed", about, told.of(layer), size(layer))
+
+
+def _map(layer: nn.Linear) -> str:
+    return f"{layer.in_features} → {layer.out_features}"

@@ -1,0 +1,134 @@
+"""From a recipe or a run to the drawing of its model: shapes and parameters are read off the model itself.
+
+The model is built and run without any memory for its numbers (PyTorch's fake tensors), so that the largest recipe is
+described in a second on a laptop; each part tells what came out of it, and how many parameters it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from jumok.data.batch import Sequences
+from jumok.data.series_windows import lay_out
+from jumok.inspect.architecture import Architecture
+from jumok.inspect.architecture_parts import architecture
+from jumok.layers.recurrent import Recurrent
+from jumok.models.build import build
+from jumok.models.forecaster import Forecaster
+from jumok.models.language import build_language_model
+from jumok.recipe import ForecasterSection, Recipe
+from jumok.tasks.build import check_model
+from jumok.tasks.forecasting import open_series
+from jumok.tasks.series_forecaster import load_series
+from jumok.tasks.vocabulary import load_tokenizers
+from jumok.text.tokenizer import Tokenizer
+from jumok.training.run import RunFolder
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a recipe's model section leaves to the data: vocabularies, or the window and horizon of a series."""
+
+    first: int  # source vocabulary, the only vocabulary, or window
+    second: int  # target vocabulary, the only vocabulary, or horizon
+    notes: tuple[str, ...] = ()
+
+
+def describe_recipe(recipe: Recipe, name: str) -> Architecture:
+    """The model that a recipe describes. Vocabularies are as large as the recipe lets them become."""
+    return _described(recipe, name, _sizes_of_recipe(recipe))
+
+
+def describe_run(folder: Path) -> Architecture:
+    """The model of a run, with the vocabularies it was trained with."""
+    run = RunFolder.open(folder)
+    recipe = run.recipe()
+    if recipe.task == "forecasting":
+        _, layout = load_series(run.path)
+        sizes = Sizes(layout.window, layout.horizon)
+    elif recipe.task == "language":
+        vocabulary = Tokenizer.load(run.tokenizer / "text").size
+        sizes = Sizes(vocabulary, vocabulary)
+    else:
+        source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
+        sizes = Sizes(source.size, target.size)
+    return _described(recipe, str(folder), sizes)
+
+
+def _sizes_of_recipe(recipe: Recipe) -> Sizes:
+    if recipe.task == "forecasting":
+        section = recipe.data.series
+        assert section is not None
+        if section.window:
+            return Sizes(section.window, section.horizon)
+        layout = lay_out(open_series(section), section)
+        return Sizes(layout.window, layout.horizon, ("The window was found in the data (data.series.window: 0).",))
+    largest = recipe.tokenizer.vocabulary
+    note = f"Vocabularies as large as the recipe allows ({largest:,} tokens); training may find fewer."
+    return Sizes(largest, largest, (note,))
+
+
+def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
+    check_model(recipe)
+    with FakeTensorMode(), torch.no_grad():
+        if isinstance(recipe.model, ForecasterSection):
+            model: nn.Module = Forecaster(recipe.model, sizes.first, sizes.second)
+        elif recipe.task == "language":
+            model = build_language_model(recipe.model, sizes.first)
+        else:
+            model = build(recipe.model, sizes.first, sizes.second)
+        shapes = Shapes(model.eval(), sizes.first if recipe.task == "forecasting" else None)
+        shapes.run(recipe.task)
+        return architecture(model, shapes, name, sizes.notes)
+
+
+class Shapes:
+    """What came out of each module, in letters: B rows, S tokens of the source, T of the target (or W values)."""
+
+    def __init__(self, model: nn.Module, window: int | None = None) -> None:
+        self.model, self.window = model, window
+        taken = {size for parameter in model.parameters() for size in parameter.shape} | {1}
+        # sizes that no layer has, so that each tells what it is wherever it turns up
+        rows, source, target = islice((size for size in count(11) if size not in taken), 3)
+        self.sizes = {"B": rows, "S": source, "T": target}
+        self.seen: dict[nn.Module, list[tuple[int, ...]]] = {}
+
+    def run(self, task: str) -> None:
+        handles = [module.register_forward_hook(self._see) for module in self.model.modules()]
+        # all rows are full here, so nobody need look at the lengths, which have no values
+        full = [
+            module.register_forward_pre_hook(lambda _module, given: (given[0], None, *given[2:]))
+            for module in self.model.modules()
+            if isinstance(module, Recurrent)
+        ]
+        rows, source, target = self.sizes.values()
+        if task == "forecasting":
+            self.model(torch.zeros(rows, self.window or 1))
+        else:
+            ids = torch.zeros(rows, target, dtype=torch.long)
+            read = Sequences(torch.zeros(rows, source, dtype=torch.long), torch.full((rows,), source))
+            hidden = self.model(ids) if task == "language" else self.model(read, ids)
+            self.logits = self._letters(self.model.head(hidden).shape)  # type: ignore[operator]
+        for handle in (*handles, *full):
+            handle.remove()
+
+    def _see(self, module: nn.Module, _given: Any, output: Any) -> None:
+        first = output[0] if isinstance(output, tuple) else output
+        if isinstance(first, Tensor):
+            self.seen.setdefault(module, []).append(tuple(first.shape))
+
+    def of(self, module: nn.Module, call: int = 0) -> str:
+        """As in "B × S × 512"; empty where it was not run by itself. `call` is for what is used more than once."""
+        return self._letters(self.seen[module][call]) if module in self.seen else ""
+
+    def _letters(self, shape: Iterable[int]) -> str:
+        letters = {size: letter for letter, size in self.sizes.items()}
+        return " × ".join(letters.get(size, str(size)) for size in shape)
