@@ -19,6 +19,7 @@ from torch import Tensor
 from jumok.layers.loss import logit_gradient_, wide, word_losses
 from jumok.layers.packed_attention import HAS_TRITON
 from jumok.layers.r_drop import agreement_gradient, agreement_losses
+from jumok.layers.vocabulary_products import products_of
 
 kernels: Any = None
 if HAS_TRITON:
@@ -106,18 +107,17 @@ def sums_and_gradients(
     learns: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Loss, plain loss and divergence of P passes over N words, summed; ∂h, ∂W and ∂b if the model `learns`."""
-    (passes, words, _), vocabulary = hidden_PND.shape, weight_VD.size(0)
+    passes, words, _ = hidden_PND.shape
     losses_3N = hidden_PND.new_zeros(3, words, dtype=wide(dtype))
     d_hidden_PND, d_weight_VD, d_bias_V = _gradients(hidden_PND, weight_VD, bias_V, learns)
-    d_weight_VD, d_bias_V = (total.to(wide(total.dtype)).zero_() for total in (d_weight_VD, d_bias_V))
+    d_bias_V = d_bias_V.to(wide(d_bias_V.dtype)).zero_()
     with torch.autocast(hidden_PND.device.type, enabled=False):
-        low_PND, low_VD = hidden_PND.to(dtype), weight_VD.to(dtype)
-        logits = hidden_PND.new_empty(passes * min(chunk, words), vocabulary, dtype=dtype)
+        low_PND = hidden_PND.to(dtype)
+        products = products_of(weight_VD.to(dtype), passes * min(chunk, words), wide(weight_VD.dtype))
         for start in range(0, words, chunk):
             here = slice(start, start + chunk)
             hidden_CD = low_PND[:, here].flatten(0, 1)
-            logits_CV = torch.mm(hidden_CD, low_VD.t(), out=logits[: len(hidden_CD)])
-            words_here = logits_CV, bias_V, target_N[here], losses_3N[:, here], learns
+            words_here = products.logits(hidden_CD), bias_V, target_N[here], losses_3N[:, here], learns
             gradient_CV = (
                 _entropy(*words_here, smoothing) if passes == 1 else _agreement(*words_here, smoothing, strength)
             )
@@ -125,8 +125,10 @@ def sums_and_gradients(
                 if bias_V is not None:
                     d_bias_V += gradient_CV.sum(dim=0, dtype=d_bias_V.dtype)
                 gradient_CV = gradient_CV.to(dtype)
-                d_hidden_PND[:, here] = torch.mm(gradient_CV, low_VD).view_as(d_hidden_PND[:, here])
-                _add_product(d_weight_VD, gradient_CV.t(), hidden_CD)
+                d_hidden_PND[:, here] = products.d_hidden(gradient_CV).view_as(d_hidden_PND[:, here])
+                products.add(gradient_CV, hidden_CD)
+        if learns:
+            d_weight_VD = products.gradient()
     loss, plain, kl = (losses_N.sum() for losses_N in losses_3N)
     return loss, plain, kl, d_hidden_PND, d_weight_VD.to(weight_VD.dtype), d_bias_V.to(weight_VD.dtype)
 
@@ -159,14 +161,6 @@ def _gradients(
         return hidden_PND.new_empty(0), weight_VD.new_empty(0), weight_VD.new_empty(0)
     shape = 0 if bias_V is None else bias_V.shape
     return torch.empty_like(hidden_PND), torch.empty_like(weight_VD), weight_VD.new_empty(shape)
-
-
-def _add_product(total_VD: Tensor, left_VC: Tensor, right_CD: Tensor) -> None:
-    """total += left · right, added in the total's precision."""
-    if total_VD.dtype == left_VC.dtype:
-        total_VD.addmm_(left_VC, right_CD)
-    else:
-        total_VD += torch.mm(left_VC, right_CD)
 
 
 def _entropy(

@@ -5,10 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from jumok.layers.products import linear_map
+
+
+class Linear(nn.Linear):
+    """y = W x + b"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return linear_map(x, self.weight, self.bias)
+
 
 def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     """y = W x + b with Glorot's uniform start (2010) and b = 0."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
+    layer = Linear(inputs, outputs, bias=bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:
         nn.init.zeros_(layer.bias)

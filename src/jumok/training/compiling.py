@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch._dynamo
 
 from jumok.data.store import default_cache
 from jumok.tasks.objective import Loss, Objective
@@ -26,6 +25,8 @@ class Compiled:
     """Called like the objective, with batches whose shapes repeat: each new kind of batch is compiled for."""
 
     def __init__(self, objective: Objective, say: Callable[[str], None]) -> None:
+        import torch._dynamo  # late: it takes a second, and few runs compile
+
         _keep_what_is_compiled()
         self.objective, self.say = objective, say
         torch._dynamo.config.recompile_limit = max(torch._dynamo.config.recompile_limit, MOST)
