@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jumok.text.special import END, PAD, START
+from jumok.text.special import END, PAD, START, UNKNOWN
 from jumok.text.tokenizer import Encoded, Tokenizer
 
 Ids = tuple[int, ...]
@@ -59,11 +59,13 @@ def spelled(ids: Sequence[int], tokenizer: Tokenizer | None, texts: dict[Ids, st
         if known.ids == list(ids):
             return Tokens(tuple(known.tokens), tuple(known.offsets), tuple(known.words), text)
     text, written = tokenizer.decode_with_offsets(ids)
-    text_of = [not tokenizer.is_special(id) for id in ids]
+    shown = [not tokenizer.is_special(id) for id in ids]  # an unknown word leaves no text, but has a place among words
     return Tokens(
         tuple(written.tokens),
-        tuple(span if real else None for span, real in zip(written.offsets, text_of, strict=True)),
-        tuple(word if real else None for word, real in zip(written.words, text_of, strict=True)),
+        tuple(span if real else None for span, real in zip(written.offsets, shown, strict=True)),
+        tuple(
+            word if real or id == UNKNOWN else None for word, real, id in zip(written.words, shown, ids, strict=True)
+        ),
         text,
     )
 
