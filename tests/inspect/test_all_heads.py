@@ -2,13 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from translators import translator
 
 from jumok.errors import BadInput
-from jumok.inspect.all_heads import AllHeads, Kind, Place, all_heads, of_attention
+from jumok.inspect.all_heads import AllHeads, Kind, Place, all_heads, of_attention, of_records
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import Side, forced_attention
+from jumok.inspect.record import record
 from jumok.inspect.view import View
+from jumok.models.language import TransformerLanguageModel
+from jumok.recipe import TransformerLanguageSection
 
 SENTENCE, TARGET = "the student reads a book .", "l' étudiant lit un livre ."
 
@@ -41,6 +45,20 @@ def test_a_model_that_does_not_look_is_refused() -> None:
         all_heads(translator("plain"), SENTENCE, TARGET)
     with pytest.raises(BadInput, match="self"):
         all_heads(translator("lstm"), SENTENCE, TARGET, kinds=["self"])
+
+
+def test_what_was_recorded_of_any_model() -> None:
+    section = TransformerLanguageSection(width=16, heads=2, layers=3, feed_forward=16)
+    model = TransformerLanguageModel(section, 50).eval()
+    with record(model) as seen, torch.no_grad():
+        model(torch.randint(4, 50, (2, 7)))
+    shown = of_records(seen.records, row=1)
+    (kind,) = shown.kinds
+    assert (kind.kind, kind.heads(), kind.weights.shape) == ("causal", 2, (9, 7, 7))
+    np.testing.assert_array_equal(kind.weights[kind.places.index(Place(2, 1))], seen.weights("decoder.2.causal")[1, 1])
+    np.testing.assert_allclose(kind.weights[kind.places.index(Place(2))], kind.weights[-2:].mean(axis=0), atol=1e-6)
+    with pytest.raises(BadInput, match="nothing was recorded"):
+        of_records([])
 
 
 def test_shapes_are_checked_and_one_picture_is_all_there_is() -> None:

@@ -195,6 +195,20 @@ def test_the_keyboard_does_it_all_and_a_pin_stays_from_head_to_head(tmp_path: Pa
 
 
 @pytest.mark.browser
+def test_browsers_without_the_newest_base64_and_those_that_cannot_unpack(tmp_path: Path, visit: Visit) -> None:
+    kind = made(SOURCE, TARGET, seed=8)
+    write_heads(tmp_path / "x.html", AllHeads((kind,)), first=("cross", 0, 1))
+    view = visit(tmp_path / "x.html")
+    view.add_init_script("delete Uint8Array.fromBase64")
+    view.reload()
+    drawn(view).locator(".lines .queries .chip").first.hover()
+    assert said(view).startswith("학생은 looks at")
+    view.add_init_script("delete globalThis.DecompressionStream")
+    view.reload()
+    assert "cannot unpack" in view.locator("#heads").inner_text()
+
+
+@pytest.mark.browser
 def test_colours_are_cividis_on_a_fixed_scale(tmp_path: Path, visit: Visit) -> None:
     weights = np.array([[[0.0, 1.0], [0.5, 0.5]]], dtype=np.float32)
     kind = Kind("cross", side(["a", "b"]), side(["x", "y"]), (Place(0),), weights)

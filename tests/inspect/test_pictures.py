@@ -6,8 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
+from commands import invoke
 from translators import translator
 
+from jumok.cli.attend import attend
 from jumok.errors import BadInput
 from jumok.inspect.attention import Attention
 from jumok.inspect.pictures import KINDS, check_picture_path, write_all_heads, write_picture
@@ -51,3 +54,22 @@ def test_all_heads_needs_a_file_and_what_exists(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=words):
             write_all_heads(model, SENTENCE, TARGET, path, view)
+
+
+def test_a_long_sentence_is_drawn_on_a_canvas(make_attention: Callable[..., Attention], tmp_path: Path) -> None:
+    for tokens, drawn in ((100, "<section class"), (101, 'id="maps-0"')):
+        write_picture(make_attention(tokens, 2), tmp_path / "x.html")
+        assert drawn in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_the_command_writes_films_and_all_heads(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(attend)
+    told = invoke(app, "I am a student .", "--out", str(tmp_path / "x.gif"), "--dark").output
+    assert "étudiant" in told
+    assert (tmp_path / "x.gif").read_bytes().startswith(b"GIF89a")
+    told = invoke(app, "I am a student .", "--all", "--out", str(tmp_path / "x.html")).output
+    assert "étudiant" in told
+    assert "(1 map, " in told
+    with pytest.raises(BadInput, match="--all draws into a file"):
+        invoke(app, "I am a student .", "--all")

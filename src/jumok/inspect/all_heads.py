@@ -9,6 +9,7 @@ import numpy as np
 
 from jumok.errors import BadInput
 from jumok.inspect.attention import Attention, Weights
+from jumok.inspect.attention_record import AttentionRecord
 from jumok.inspect.forced import Side, forced_views
 from jumok.inspect.view import View, every_view
 from jumok.layers.tap import Tap
@@ -86,6 +87,32 @@ def all_heads(
         places = tuple(Place(view.layer or 0, view.head) for view in views)
         shown.append(Kind(kind, keys, queries, places, weights))
     return AllHeads(tuple(shown), score)
+
+
+def of_records(records: Sequence[AttentionRecord], row: int = 0) -> AllHeads:
+    """What `record` has seen of one row, of any model: `of_records(seen.records)`. Each attention's newest call."""
+    newest = {record.name: record for record in records}
+    if not newest:
+        raise BadInput("nothing was recorded: the model has no attention, or it was not run inside the block")
+    if any(record.step for record in newest.values()):
+        raise BadInput("the model was recorded step by step: record its forward on the finished text instead")
+    shown = []
+    for kind in dict.fromkeys([*KINDS, *(record.kind for record in newest.values())]):
+        same = sorted((record for record in newest.values() if record.kind == kind), key=lambda record: record.layer)
+        if not same:
+            continue
+        keys, queries = (
+            Side(side.tokens, side.words, side.text.split()) for side in (same[0].keys(row), same[0].queries(row))
+        )
+        places, maps = [], []
+        for record in same:
+            weights = record.weights[row].numpy()[..., : len(queries.tokens), : len(keys.tokens)]
+            places.append(Place(record.layer))
+            maps.append(weights if record.heads is None else weights.mean(axis=0))
+            places += [Place(record.layer, head) for head in record.heads or ()]
+            maps += [] if record.heads is None else list(weights)
+        shown.append(Kind(kind, keys, queries, tuple(places), np.stack(maps)))
+    return AllHeads(tuple(shown))
 
 
 def of_attention(attention: Attention) -> AllHeads:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jumok.tasks.translator import Translator
 
 KINDS = (".png", ".svg", ".html", ".gif", ".json")
+LONGEST_TABLE = 100  # words: a page with a cell for each weight grows slow beyond; a canvas does not
 ALL_HEADS_KINDS = (".html", ".png", ".svg")
 
 
@@ -28,6 +29,8 @@ def check_picture_path(path: Path, kinds: Sequence[str] = KINDS) -> None:
 
 def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
     """Draw the attention of one sentence into a file."""
+    from jumok.inspect.all_heads import of_attention
+    from jumok.inspect.canvas import write_heads
     from jumok.inspect.figures import write_figure
     from jumok.inspect.film import write_film
     from jumok.inspect.html import write_page
@@ -35,7 +38,9 @@ def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
     check_picture_path(path)
     kind = path.suffix.lower()
     with disk_errors_named("writing the picture", path, "Choose another --out."):
-        if kind == ".html":
+        if kind == ".html" and max(len(attention.source), len(attention.target)) > LONGEST_TABLE:
+            write_heads(path, of_attention(attention), title=attention.name or "Attention")
+        elif kind == ".html":
             write_page(path, [attention])
         elif kind == ".json":
             replace_file(path, attention.to_json())
