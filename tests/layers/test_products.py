@@ -63,6 +63,8 @@ def test_other_numbers_and_other_ways_are_left_to_pytorch() -> None:
     assert not products.suits(torch.zeros(2, 2, dtype=torch.float64))
     with torch.autocast("cpu", torch.bfloat16):
         assert not products.suits(torch.zeros(2, 2))
+        x = torch.randn(5, 3, dtype=torch.bfloat16, requires_grad=True)
+        assert linear(3, 4)(x).dtype == torch.bfloat16
     wide = linear(3, 4).double()
     assert wide(torch.randn(2, 3, dtype=torch.float64)).dtype == torch.float64
 

@@ -56,7 +56,8 @@ def times(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tens
 def linear_map(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
     """y = x Wᵀ + b, as F.linear has it, by whichever library is the faster one."""
     learns = torch.is_grad_enabled() and (x.requires_grad or weight_OI.requires_grad)
-    if not learns or not x.numel() or x.dim() < 2 or not suits(x):
+    plain = not x.numel() or x.dim() < 2 or x.dtype != weight_OI.dtype  # autocast makes them one, there
+    if plain or not learns or not suits(x):
         return F.linear(x, weight_OI, bias_O)
     return _LinearMap.apply(x, weight_OI, bias_O)  # type: ignore[no-untyped-call]
 
