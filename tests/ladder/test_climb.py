@@ -146,6 +146,30 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_end(
         assert (out / name / "test.txt").read_bytes() == (climbed / name / "test.txt").read_bytes()
 
 
+def test_a_budget_in_minutes_is_told_once(asked: list[str], tmp_path: Path, jumok: Command) -> None:
+    """The time becomes a number of updates, which is the run's own from then on."""
+    budget = asked.index("--updates")
+    timed = [
+        *asked[:budget],
+        *asked[budget + 2 :],
+        "--rungs",
+        "gru",
+        "--minutes",
+        "0.02",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    first = jumok(*timed)
+    assert first.returncode == 0, first.stderr
+    assert "Budget: 0.02 minutes of training" in first.stdout
+    updates = results(tmp_path / "out")["rungs"][0]["updates"]
+    assert updates > 10
+    (tmp_path / "out" / "gru-1" / "test.json").unlink()
+    again = jumok(*timed)
+    assert (again.returncode, "ignored" in again.stderr) == (0, False), again.stderr
+    assert results(tmp_path / "out")["rungs"][0]["updates"] == updates
+
+
 def test_one_rung_that_fails_does_not_take_the_others_with_it(
     climbed: Path, asked: list[str], tmp_path: Path, jumok: Command
 ) -> None:

@@ -18,7 +18,7 @@ from jumok.ladder.plan import Plan
 from jumok.ladder.results import Results
 from jumok.ladder.rungs import Rung
 from jumok.ladder.scoring import DRAWN
-from jumok.ladder.table import caption, cells, columns
+from jumok.ladder.table import INTERVAL, caption, cells, columns
 
 CLASSES = {"BLEU": ' class="main"'}  # what the eye should find first
 
@@ -55,8 +55,20 @@ def _languages(plan: Plan) -> Languages:
 
 def _table(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
     names = columns(results, tutorial)
+    rows = [_with_intervals(names, cells(row, names)) for row in results.rows]
     notes = "\n".join(f'<p class="note">{escape(line)}</p>' for line in caption(plan, results, jobs))
-    return _rows(names, [[escape(cell) for cell in cells(row, names)] for row in results.rows]) + "\n" + notes
+    return f"{_rows([name for name in names if name != INTERVAL], rows)}\n{notes}"
+
+
+def _with_intervals(names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """As HTML, an interval below its score: a page is narrower than a table has room for."""
+    found: list[str] = []
+    for name, text in zip(names, texts, strict=True):
+        if name == INTERVAL:
+            found[-1] += f"<small>{escape(text)}</small>"
+        else:
+            found.append(escape(text))
+    return found
 
 
 def _lengths(results: Results) -> str:
@@ -80,7 +92,7 @@ def _translations(results: Results, languages: Languages) -> str:
         for title, output in outputs.items():
             marked = differences(output, reference)[0]
             rows.append(f'<tr><th scope="row">{escape(title)}</th><td{spoken[1]}>{marked}</td></tr>')
-        tables.append(f'<table class="list same"><tbody>\n{chr(10).join(rows)}\n</tbody></table>')
+        tables.append(f'<table class="list examples"><tbody>\n{chr(10).join(rows)}\n</tbody></table>')
     note = (
         '<p>The first seed of each rung. Words that the reference does not have in this place are <mark class="extra">'
         "marked</mark>.</p>"

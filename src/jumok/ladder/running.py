@@ -24,6 +24,7 @@ from jumok.training.run import RunFolder
 
 Say = Callable[[str], None]
 POLL = 0.3  # seconds between two looks at the processes
+TELL = 2.0  # seconds between two looks at what they write
 PATIENCE = 60.0  # seconds in which a process that was asked to stop should have saved
 LOG = "train.log"
 LAST_LINES = 12
@@ -65,6 +66,7 @@ def train_side_by_side(
     waiting = [attempt for attempt in attempts if not is_done(folder.run(attempt))]
     running: dict[str, tuple[Attempt, subprocess.Popen[bytes]]] = {}
     failed: dict[str, str] = {}
+    looked = 0.0
     with _asked_to_stop():
         try:
             while waiting or running:
@@ -75,9 +77,12 @@ def train_side_by_side(
                         waiting.remove(attempt)
                         progress.begin(attempt.name, str(attempt))
                 time.sleep(POLL)
+                looking = time.monotonic() - looked >= TELL
+                looked = time.monotonic() if looking else looked
                 for name, (attempt, process) in list(running.items()):
                     run, code = folder.run(attempt), process.poll()
-                    progress.tell(name, *how_far(run, budget))
+                    if looking or code is not None:
+                        progress.tell(name, *how_far(run, budget))
                     if code is not None:
                         del running[name]
                         if code:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.table import Table
 from rich.text import Text
 
+from jumok.data.readers import files_of
 from jumok.ladder import statistics
 from jumok.ladder.plan import Plan
 from jumok.ladder.results import Results, Row
@@ -14,14 +16,15 @@ from jumok.ladder.statistics import Estimate
 from jumok.recipe import Recipe
 
 SMALLEST_P = 0.001
+INTERVAL = "95 % of draws"  # of the score before it
 
 
 def columns(results: Results, tutorial: bool) -> list[str]:
-    names = ["rung", "model", "parameters", "updates", "minutes", "tokens/s", "sentences/s", "BLEU", "95 % of draws"]
+    names = ["rung", "model", "parameters", "updates", "minutes", "tokens/s", "sentences/s", "BLEU", INTERVAL]
     names += ["± seeds"] if any(row.spread is not None for row in results.rows) else []
     names += ["over the rung below"]
     names += ["BLEU lower-cased, tokenised"] if tutorial else []
-    return [*names, "chrF", "95 % of draws"]
+    return [*names, "chrF", INTERVAL]
 
 
 def cells(row: Row, names: Sequence[str]) -> list[str]:
@@ -41,7 +44,7 @@ def cells(row: Row, names: Sequence[str]) -> list[str]:
         "chrF": f"{row.chrf.score:.2f}",
     }
     intervals = iter((row.bleu, row.chrf))
-    return [known[name] if name in known else _interval(next(intervals)) for name in names]
+    return [_interval(next(intervals)) if name == INTERVAL else known[name] for name in names]
 
 
 def gained(row: Row) -> str:
@@ -91,7 +94,7 @@ def _shared(recipe: Recipe) -> list[str]:
     corpora = ", ".join(
         f"{corpus.pairs:,} pairs of the embedded grammar ({corpus.grammar})"
         if corpus.grammar
-        else " + ".join([*corpus.source, *corpus.file])
+        else " + ".join(" → ".join(Path(file).name for file in side_by_side) for side_by_side in files_of(corpus))
         for corpus in data.train
     )
     joint = "one vocabulary for both languages" if tokenizer.joint else "a vocabulary for each language"
