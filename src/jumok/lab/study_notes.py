@@ -204,8 +204,8 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
             "Scaling after the softmax is no scaling: the softmax is saturated already, and it learns worse.",
             updates(AFTER, wide) > 1.5 * updates(PAPER, wide) and entropy[AFTER] < 0.5 * entropy[PAPER],
             f"At width {wide} the entropy at the start is {entropy[AFTER]:.0%} of that of equal weights (scaled "
-            f"before: {entropy[PAPER]:.0%}), the weights sum to {scaled(AFTER, 'sum of the weights'):.3f} instead of 1, and it "
-            f"needs {_count(updates(AFTER, wide))} updates instead of {updates(PAPER, wide):.0f}.",
+            f"before: {entropy[PAPER]:.0%}), the weights sum to {scaled(AFTER, 'sum of the weights'):.3f} instead of "
+            f"1, and it needs {_count(updates(AFTER, wide))} updates instead of {updates(PAPER, wide):.0f}.",
         ),
         Verdict(
             "With a W^Q of its own for each step attention learns slower, and fails at steps training did not have.",
