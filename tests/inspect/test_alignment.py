@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from jumok.data.pharaoh import format_pharaoh, parse_pharaoh, read_pharaoh
 from jumok.errors import BadInput
-from jumok.inspect.alignment import alignment_error_rate, argmax_links, check_range
+from jumok.inspect.alignment import (
+    READINGS,
+    alignment_error_rate,
+    argmax_links,
+    balanced_links,
+    both_links,
+    check_range,
+    read_gold,
+    reading_named,
+)
 
 LINKS = st.sets(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=12)
 
@@ -94,3 +103,39 @@ def test_error_rate_is_a_share_and_zero_exactly_when_perfect(
     assert 0.0 <= score.error_rate <= 1.0
     perfect = all(s <= a <= (p | s) for a, s, p in corpus)
     assert (score.error_rate < 1e-12) == perfect
+
+
+def test_along_both_axes() -> None:
+    # "pas" (row 1) looks at "the" a little more than at "not", which nobody else looks at; "the" is of "le" (row 2)
+    weights = np.array([[0.9, 0.05, 0.05], [0.1, 0.4, 0.5], [0.05, 0.05, 0.9]])
+    assert argmax_links(weights) == {(0, 0), (2, 1), (2, 2)}
+    assert (1, 1) in both_links(weights)
+    assert balanced_links(weights) == {(0, 0), (1, 1), (2, 2)}
+
+
+@given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2**31))
+def test_every_reading_of_anything(rows: int, columns: int, seed: int) -> None:
+    """Links lie within the words; where rows and columns agree is always there; nothing fails on nothing."""
+    weights = np.random.default_rng(seed).dirichlet(np.ones(max(columns, 1)), rows)[:, :columns].astype(np.float32)
+    weights[rows // 2 :: 3] = 0
+    for reading in READINGS.values():
+        assert all(0 <= source < columns and 0 <= target < rows for source, target in reading(weights))
+    agreed = argmax_links(weights) & {(source, target) for target, source in argmax_links(weights.T)}
+    assert agreed <= both_links(weights)
+    if rows and columns:
+        assert both_links(np.eye(max(rows, columns))) == {(i, i) for i in range(max(rows, columns))}
+
+
+def test_an_unknown_reading_is_answered() -> None:
+    with pytest.raises(BadInput, match='Did you mean "rows"'):
+        reading_named("row")
+
+
+def test_gold_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "gold"
+    file.write_text("0-0\n1-1\n", encoding="utf-8")
+    assert read_gold(file, ["a", "a b"], ["x", "x y"])[1] == ({(1, 1)}, {(1, 1)})
+    with pytest.raises(BadInput, match="2 lines, but there are 1"):
+        read_gold(file, ["a"], ["x"])
+    with pytest.raises(BadInput, match=r"line 2.*source word 1"):
+        read_gold(file, ["a", "a"], ["x", "x y"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from jumok.data import grammar
 from jumok.inspect.alignment import alignment_error_rate
-from jumok.inspect.forced import word_links
-from jumok.inspect.heads import score_views
+from jumok.inspect.forced import forced_attention, links_of_views, word_links
+from jumok.inspect.heads import best_view, every_reading, score_views
 from jumok.inspect.view import View, every_view
 from jumok.models.build import build
 from jumok.recipe import Search, TransformerSection
@@ -45,3 +46,26 @@ def test_all_at_once_is_one_after_another(translator: Translator) -> None:
     for view, score in zip(views, together, strict=True):
         links = word_links(translator, SOURCES, TARGETS, view.layer, view.head)
         assert score == alignment_error_rate(links, *zip(*gold, strict=True))
+
+
+def test_the_best_view_is_chosen_among_heads_shifts_and_readings(translator: Translator) -> None:
+    view = View(0, 1, shift=True, reading="both")
+    views = every_reading(every_view(translator.model))
+    assert view in views
+    assert len(set(views)) == len(views) == 10 * 2 * 3
+    gold = [(links, set()) for (links,) in links_of_views(translator, SOURCES, TARGETS, [view])]
+    found = best_view(translator, SOURCES, TARGETS, gold)
+    assert found.view == view
+    assert found.score.error_rate == 0
+
+
+def test_shifted_is_the_row_where_the_word_is_read(translator: Translator) -> None:
+    """One position later than where it is predicted; of the last word it is the row that predicts <eos>."""
+    source, target = "The cat sees the dogs.", "Le chat."
+    (picture,) = forced_attention(translator, [source], [target], words=False, view=View(1, 2))
+    cut, written = translator.source.encode_with_offsets(source), translator.target.encode_with_offsets(target)
+    rows = picture.weights[1:, : len(cut.ids)]
+    sums = [[row[[word == w for word in cut.words]].sum() for w in range(5)] for row in rows]
+    means = [np.mean([sums[t] for t, word in enumerate(written.words) if word == w], axis=0) for w in range(2)]
+    ((links,),) = links_of_views(translator, [source], [target], [View(1, 2, shift=True)])
+    assert links == {(int(np.argmax(mean)), word) for word, mean in enumerate(means)}

@@ -36,11 +36,11 @@ def ablate(
 
     from jumok import api
     from jumok.inspect.ablation import Ablating, usable_pairs
-    from jumok.inspect.ablation_picture import signed, summary, write_ablation
+    from jumok.inspect.ablation_picture import KINDS, signed, summary, write_ablation
     from jumok.inspect.pictures import check_picture_path
 
     if out is not None:
-        check_picture_path(out)
+        check_picture_path(out, KINDS)
     if sentences < 1 or bleu_sentences < 0:
         raise BadInput("--sentences must be 1 or more, --bleu-sentences 0 or more")
     model = api.load_translator(run, device).tagged(tag)

@@ -33,12 +33,12 @@ def attribute(
     from jumok import api
     from jumok.inspect.attention import visible
     from jumok.inspect.attribution import attribute as attributed
-    from jumok.inspect.attribution_picture import agreement_lines, write_attribution
+    from jumok.inspect.attribution_picture import KINDS, agreement_lines, write_attribution
     from jumok.inspect.pictures import check_picture_path
     from jumok.inspect.view import View
 
     if out is not None:
-        check_picture_path(out)
+        check_picture_path(out, KINDS)
     model = api.load_translator(run, device).tagged(tag)
     found = attributed(model, sentence, target, View(layer, head), absent, steps)
     screen = Console(highlight=False)

@@ -17,6 +17,7 @@ from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, style
 from jumok.inspect.html import document, escape
 from jumok.inspect.pictures import check_picture_path
 
+KINDS = (".png", ".svg", ".html", ".json")
 ORDER = ("self", "causal", "cross")
 TITLES = {
     "self": "encoder: self-attention",
@@ -28,7 +29,7 @@ CELL = 0.62  # inches
 
 def write_ablation(ablation: Ablation, path: Path, dark: bool = False) -> None:
     """As .png, .svg, .html or .json; the ending decides."""
-    check_picture_path(path)
+    check_picture_path(path, KINDS)
     kind = path.suffix.lower()
     with disk_errors_named("writing the picture", path, "Choose another --out."):
         if kind == ".json":

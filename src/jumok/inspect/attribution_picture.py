@@ -15,13 +15,14 @@ from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, short, st
 from jumok.inspect.html import attention_block, document, escape
 from jumok.inspect.pictures import check_picture_path
 
+KINDS = (".png", ".svg", ".html", ".json")
 CELL, GAP = 0.36, 0.45  # inches
 LONGEST_LABEL, MOST_WORDS = 20, 60
 
 
 def write_attribution(attribution: Attribution, path: Path, dark: bool = False) -> None:
     """As .png, .svg, .html or .json; the ending decides."""
-    check_picture_path(path)
+    check_picture_path(path, KINDS)
     kind = path.suffix.lower()
     with disk_errors_named("writing the picture", path, "Choose another --out."):
         if kind == ".json":

@@ -1,0 +1,51 @@
+"""`jumok attribute`: rankings, their agreement, and pictures of every kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from commands import invoke
+
+from jumok.cli.attribute import attribute
+from jumok.errors import BadInput
+
+SENTENCE = "The big dog does not see the cat."
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    app.command()(attribute)
+    return app
+
+
+def test_the_packaged_model_depends_on_the_words_it_translates(app: typer.Typer, tmp_path: Path) -> None:
+    """A trained model: without "not" there is no "pas", and "cat." makes "chat."; all ways of asking agree on that."""
+    file = tmp_path / "x.json"
+    said = invoke(app, SENTENCE, "--device", "cpu", "--out", str(file)).output
+    assert "Kendall" in said
+    found = json.loads(file.read_text(encoding="utf-8"))
+    source, target = found["source"], found["target"]
+    assert target[:-1] == ["Le", "grand", "chien", "ne", "voit", "pas", "le", "chat."]
+    for method in ("attention", "integrated gradients", "occlusion"):
+        values = found["values"][method]
+        for word, cause in (("pas", "not"), ("chat.", "cat."), ("chien", "dog"), ("voit", "see")):
+            row = [abs(value) for value in values[target.index(word)]]
+            assert source[row.index(max(row))] == cause
+    assert found["gap"] < 0.05
+    assert all(-1 <= one["kendall"] <= 1 for one in found["agreement"])
+
+
+def test_what_cannot_be_is_refused(app: typer.Typer, tmp_path: Path) -> None:
+    for words, *options in (
+        ("empty", " "),
+        ("nothing to put", SENTENCE, "--absent", "gone"),
+        ("too few", SENTENCE, "--steps", "0"),
+        ("none of .png", SENTENCE, "--out", str(tmp_path / "x.gif")),
+        ("has no heads", SENTENCE, "--head", "0"),
+    ):
+        with pytest.raises(BadInput, match=words):
+            invoke(app, *options, "--device", "cpu")
