@@ -16,7 +16,7 @@ SMALL = [
 
 
 def jumok(
-    *arguments: object, input: str | bytes | None = None, cwd: Path | None = None
+    *arguments: object, input: str | bytes | None = None, cwd: Path | None = None, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Run `python -m jumok …` as a user would and give back what it said."""
     data = input.encode() if isinstance(input, str) else input
@@ -27,7 +27,7 @@ def jumok(
         cwd=cwd,
         env={**os.environ, "NO_COLOR": "1", "COLUMNS": "120"},
         check=False,
-        timeout=300,
+        timeout=timeout,
     )
     return subprocess.CompletedProcess(result.args, result.returncode, result.stdout.decode(), result.stderr.decode())
 
