@@ -388,7 +388,7 @@
     }
     const row = state.at ? state.at[0] : state.pinned;
     if (state.pinned !== null) {
-      pen.globalAlpha = 0.66;
+      pen.globalAlpha = cell >= LABELLED ? 0.66 : 0.3; // without room for words the rest is the way to find the place
       pen.fillStyle = paper;
       pen.fillRect(x0, y0, columns * cell, state.pinned * cell);
       pen.fillRect(x0, y0 + (state.pinned + 1) * cell, columns * cell, rows * cell);
@@ -426,6 +426,7 @@
         const middle = start + (index + 0.5) * cell;
         if (middle > until) break;
         if (middle < from - 1 || (index % every && index !== chosen)) continue;
+        if (every > 1 && index !== chosen && chosen !== null && Math.abs(index - chosen) * cell < 28) continue;
         pen.fillStyle = index === chosen ? accent : cell >= LABELLED ? ink : quiet;
         pen.font = `${index === chosen ? "600 " : ""}${size}px ${font}`;
         const text = cell >= LABELLED ? cut(names[index], (horizontal ? top : left) - 12) : String(index);
@@ -511,7 +512,7 @@
     readout.append(make("strong", "", queries.names[row]), " looks at ");
     chosen.forEach((s, index) => {
       const said = number(weights[row * columns + s], wrong[row] * keys.sizes[s]);
-      readout.append(index ? ", " : "", make("strong", "", keys.names[s]), ` ${said}`);
+      readout.append(index ? ", " : "", make("strong", "", keys.names[s]), " ", make("span", "number", said));
     });
   };
   let coloured = null;
