@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +18,7 @@ from jumok.errors import BadInput
 from jumok.files import disk_errors_named
 from jumok.inspect.alignment import AlignmentScore, Gold, reading_named, sentence_score
 from jumok.inspect.forced import links_of_views
-from jumok.inspect.heads import best_view
+from jumok.inspect.heads import best_of_readings, best_view
 from jumok.inspect.symmetric import method_named, turned
 from jumok.inspect.view import View
 from jumok.tasks.translator import Translator
@@ -82,13 +82,27 @@ class Aligner:
         reverse: Translator | None = None,
         method: str = "grow-diag-final-and",
     ) -> Aligner:
-        """Each model read where it comes nearest to these gold alignments."""
-        method_named(method)
-        view = best_view(translator, sources, targets, gold).view
+        """Read where it comes nearest to these gold alignments.
+
+        Of two models, for each reading of either the best view alone; then the two readings that are best together.
+        """
+        join = method_named(method)
         if reverse is None:
-            return cls(translator, view)
+            return cls(translator, best_view(translator, sources, targets, gold).view)
         other_gold = [(turned(sure), turned(possible)) for sure, possible in gold]
-        return cls(translator, view, reverse, best_view(reverse, targets, sources, other_gold).view, method)
+        views = best_of_readings(translator, sources, targets, gold)
+        other_views = best_of_readings(reverse, targets, sources, other_gold)
+        forward = list(links_of_views(translator, sources, targets, views))
+        backward = list(links_of_views(reverse, targets, sources, other_views))
+
+        def error(choice: tuple[int, int]) -> float:
+            one, other = choice
+            rows = zip(forward, backward, gold, strict=True)
+            each = (sentence_score(join(f[one], turned(b[other])), sure, possible) for f, b, (sure, possible) in rows)
+            return sum(each, AlignmentScore()).error_rate
+
+        one, other = min(product(range(len(views)), range(len(other_views))), key=error)
+        return cls(translator, views[one], reverse, other_views[other], method)
 
     @property
     def name(self) -> str:

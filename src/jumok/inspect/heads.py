@@ -49,6 +49,22 @@ def best_view(
     return min((Chosen(*each) for each in zip(views, scores, strict=True)), key=lambda one: one.score.error_rate)
 
 
+def best_of_readings(
+    translator: Translator,
+    sentences: Sequence[str],
+    targets: Sequence[str],
+    gold: Sequence[tuple[Set[Link], Set[Link]]],
+) -> list[View]:
+    """For each way of reading links, the layer, head and shift that come nearest to the gold ones."""
+    views = every_reading(every_view(translator.model))
+    scores = score_views(translator, sentences, targets, gold, views)
+    found = {}
+    for reading in READINGS:
+        mine = [Chosen(*each) for each in zip(views, scores, strict=True) if each[0].reading == reading]
+        found[reading] = min(mine, key=lambda one: one.score.error_rate).view
+    return list(found.values())
+
+
 def every_reading(views: Sequence[View]) -> list[View]:
     """Each view as it is and shifted, with its links read in each way."""
     return [
