@@ -61,10 +61,7 @@ def write_lab_page(path: Path, experiments: Sequence[Shown]) -> None:
 def lab_page(experiments: Sequence[Shown]) -> str:
     verdicts = [verdict for each in experiments for verdict in each.result.verdicts]
     held = sum(verdict.holds for verdict in verdicts)
-    links = "\n".join(
-        f'<a href="#{escape(each.result.name)}">{each.experiment.number} · {escape(each.experiment.title)}</a>'
-        for each in experiments
-    )
+    links = "\n".join(map(_link, experiments))
     head = (
         "<header><h1>The lab</h1>\n<p>Claims of the literature, measured here. "
         f"{counted(len(verdicts), 'claim')} in {counted(len(experiments), 'experiment')}: {held} "
@@ -73,6 +70,14 @@ def lab_page(experiments: Sequence[Shown]) -> str:
     )
     sections = "\n".join(map(_section, experiments))
     return document("The lab", f"<main>\n{head}\n{sections}\n</main>", ["page.css", "report.css", "lab.css"], [])
+
+
+def _link(each: Shown) -> str:
+    held = sum(verdict.holds for verdict in each.result.verdicts)
+    return (
+        f'<span><a href="#{escape(each.result.name)}">{each.experiment.number} · {escape(each.experiment.title)}</a> '
+        f'<span class="quiet">{held} of {len(each.result.verdicts)} hold</span></span>'
+    )
 
 
 def counted(count: int, what: str) -> str:
