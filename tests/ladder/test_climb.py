@@ -161,6 +161,7 @@ def test_a_budget_in_minutes_is_told_once(asked: list[str], tmp_path: Path, jumo
     ]
     first = jumok(*timed)
     assert first.returncode == 0, first.stderr
+    assert "1 run to train, each 0.02 minutes of training: about 0.02 minutes" in first.stderr
     assert "Budget: 0.02 minutes of training" in first.stdout
     updates = results(tmp_path / "out")["rungs"][0]["updates"]
     assert updates > 10

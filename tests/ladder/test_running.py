@@ -47,6 +47,7 @@ def test_what_trains_side_by_side_is_stopped_with_the_ladder_and_goes_on_alone(
         assert differences(run, RunFolder(climbed / run.path.name)) == []
 
 
+@pytest.mark.full
 def test_a_process_that_fails_is_told_in_its_own_words(
     climbed: Path, asked: list[str], tmp_path: Path, jumok: Command
 ) -> None:

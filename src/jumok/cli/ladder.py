@@ -31,7 +31,7 @@ def ladder(
     test_source: list[str] | None = typer.Option(None, help="Test text: what the rungs are compared on."),
     test_target: list[str] | None = typer.Option(None, help="Its translations."),
     rungs: str | None = typer.Option(
-        None, help="Some of rnn,lstm,gru,bahdanau,luong,transformer, with commas. (default: all)"
+        None, help="Some of rnn, lstm, gru, bahdanau, luong, transformer, with commas between. (default: all)"
     ),
     seeds: int = typer.Option(1, help="Train every rung with so many seeds."),
     minutes: float | None = typer.Option(None, help="The budget: minutes of training for each run. (default: 2)"),

@@ -49,6 +49,7 @@ def climb(
         jobs = min(jobs, len(plan.attempts))
         folder.prepare_tokenizer(plan, say)
         most = folder.begin(settings, jobs)
+        say(_announced(plan, folder, jobs))
         try:
             for number, attempt in _trained(plan, folder, jobs, say, failed, plugins):
                 run = folder.run(attempt)
@@ -65,6 +66,16 @@ def climb(
             raise Failure(told(failed, folder))
         write(plan, folder, found_results, most, tutorial)
     return found_results, most, failed
+
+
+def _announced(plan: Plan, folder: LadderFolder, jobs: int) -> str:
+    """What is still to be done, and how long that takes where it is known."""
+    left = sum(not is_done(folder.run(attempt)) for attempt in plan.attempts)
+    if not left:
+        return "all runs are trained"
+    time = f": about {-(-left // jobs) * plan.budget.minutes:g} minutes" if plan.budget.minutes else ""
+    beside = f", {jobs} at a time" if jobs > 1 else ""
+    return f"{left} run{'s' * (left > 1)} to train, each {plan.budget}{beside}{time}"
 
 
 def _trained(
