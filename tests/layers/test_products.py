@@ -74,15 +74,16 @@ def test_products_with_the_vocabulary(dtype: torch.dtype, tolerance: float) -> N
     if dtype == torch.bfloat16 and not products.suits(torch.zeros(1, dtype=dtype)):
         pytest.skip("this processor has no products of bfloat16")
     weight = torch.randn(50, 16).to(dtype)
-    ways = [kind(weight, 9, torch.float32) for kind in (VocabularyProducts, OneDNN)]
+    bias = torch.randn(50)
+    ways = [kind(weight, bias, 9, torch.float32) for kind in (VocabularyProducts, OneDNN)]
     for rows in (9, 9, 4):
         hidden, gradient = torch.randn(rows, 16).to(dtype), torch.randn(rows, 50).to(dtype)
-        plain, other = (way.logits(hidden).clone() for way in ways)
-        torch.testing.assert_close(other, plain, rtol=tolerance, atol=tolerance)
+        plain, other = (way.logits(hidden) + (0 if way.bias_V is None else way.bias_V) for way in ways)
+        torch.testing.assert_close(other.float(), plain, rtol=tolerance, atol=tolerance)
         torch.testing.assert_close(*(way.d_hidden(gradient) for way in ways), rtol=tolerance, atol=10 * tolerance)
         for way in ways:
             way.add(gradient, hidden)
     plain, other = (way.gradient() for way in ways)
     assert plain.dtype == other.dtype == torch.float32
     torch.testing.assert_close(other, plain, rtol=tolerance, atol=10 * tolerance)
-    assert OneDNN(weight, 9, torch.float32).gradient().eq(0).all()
+    assert OneDNN(weight, bias, 9, torch.float32).gradient().eq(0).all()

@@ -113,11 +113,11 @@ def sums_and_gradients(
     d_bias_V = d_bias_V.to(wide(d_bias_V.dtype)).zero_()
     with torch.autocast(hidden_PND.device.type, enabled=False):
         low_PND = hidden_PND.to(dtype)
-        products = products_of(weight_VD.to(dtype), passes * min(chunk, words), wide(weight_VD.dtype))
+        products = products_of(weight_VD.to(dtype), bias_V, passes * min(chunk, words), wide(weight_VD.dtype))
         for start in range(0, words, chunk):
             here = slice(start, start + chunk)
             hidden_CD = low_PND[:, here].flatten(0, 1)
-            words_here = products.logits(hidden_CD), bias_V, target_N[here], losses_3N[:, here], learns
+            words_here = products.logits(hidden_CD), products.bias_V, target_N[here], losses_3N[:, here], learns
             gradient_CV = (
                 _entropy(*words_here, smoothing) if passes == 1 else _agreement(*words_here, smoothing, strength)
             )
@@ -198,5 +198,5 @@ def _log_softmax(logits_CV: Tensor, bias_V: Tensor | None) -> Tensor:
     """log softmax(logits + b), no narrower than float32; the logits are given up."""
     exact = wide(logits_CV.dtype)
     if bias_V is not None:
-        logits_CV = logits_CV.add_(bias_V) if logits_CV.dtype == exact else logits_CV + bias_V.to(exact)
-    return torch.log_softmax(logits_CV, dim=-1, dtype=exact)
+        logits_CV = logits_CV.to(exact).add_(bias_V)
+    return torch.log_softmax(logits_CV.to(exact), dim=-1)

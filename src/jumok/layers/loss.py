@@ -61,7 +61,9 @@ def logit_gradient_(p_NV: Tensor, target_N: Tensor, smoothing: float) -> Tensor:
     if smoothing:
         p_NV -= smoothing / p_NV.size(1)
     p_NV.scatter_add_(1, place_N1, torch.full_like(place_N1, smoothing - 1, dtype=p_NV.dtype))
-    p_NV *= real_N[:, None]
+    asks = p_NV.device.type == "cpu" and not torch.compiler.is_compiling()  # which costs less than to multiply
+    if not asks or not real_N.all():
+        p_NV *= real_N[:, None]
     return p_NV
 
 

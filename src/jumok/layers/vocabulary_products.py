@@ -1,4 +1,4 @@
-"""The three matrix products of a chunk of words with the vocabulary: logits = h Wᵀ,  ∂h = g W,  ∂W += gᵀ h.
+"""The three matrix products of a chunk of words with the vocabulary: logits = h Wᵀ (+ b),  ∂h = g W,  ∂W += gᵀ h.
 
 The plain way is what one reads first; on a CPU oneDNN does the same with W laid out for it once, not for every chunk.
 """
@@ -11,15 +11,16 @@ from torch import Tensor
 from jumok.layers import products
 
 
-def products_of(weight_VD: Tensor, rows: int, total: torch.dtype) -> VocabularyProducts:
+def products_of(weight_VD: Tensor, bias_V: Tensor | None, rows: int, total: torch.dtype) -> VocabularyProducts:
     """For chunks of so many rows; the gradients of all chunks are added up in `total`."""
     kind = OneDNN if products.suits(weight_VD) else VocabularyProducts
-    return kind(weight_VD, rows, total)
+    return kind(weight_VD, bias_V, rows, total)
 
 
 class VocabularyProducts:
-    def __init__(self, weight_VD: Tensor, rows: int, total: torch.dtype) -> None:
+    def __init__(self, weight_VD: Tensor, bias_V: Tensor | None, rows: int, total: torch.dtype) -> None:
         self.weight_VD, self.total = weight_VD, total
+        self.bias_V = bias_V  # what is still to be added to the logits: the softmax does it, in its own precision
         self.room_CV = weight_VD.new_empty(rows, weight_VD.size(0))  # of all chunks, one after another
         self.d_weight: Tensor | None = None
 
@@ -45,13 +46,14 @@ class VocabularyProducts:
 
 
 class OneDNN(VocabularyProducts):
-    def __init__(self, weight_VD: Tensor, rows: int, total: torch.dtype) -> None:
-        super().__init__(weight_VD, 0, total)
+    def __init__(self, weight_VD: Tensor, bias_V: Tensor | None, rows: int, total: torch.dtype) -> None:
+        super().__init__(weight_VD, None, 0, total)
+        self.added_V = bias_V  # in float32, before the logits are rounded
         self.rows, self.packed_VD = rows, products.packed(weight_VD, rows)
         self.packed_DV: Tensor | None = None  # only a model that learns needs it
 
     def logits(self, hidden_CD: Tensor) -> Tensor:
-        return products.times(hidden_CD, self.packed_VD)
+        return products.times(hidden_CD, self.packed_VD, self.added_V)
 
     def d_hidden(self, gradient_CV: Tensor) -> Tensor:
         if self.packed_DV is None:
