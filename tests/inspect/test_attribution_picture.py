@@ -48,6 +48,12 @@ def test_the_page_in_a_browser(tmp_path: Path, visit: Callable[..., Any], evil: 
     assert page.evaluate("window.hacked") is None
 
 
+def test_in_a_notebook_it_is_the_page_in_a_frame() -> None:
+    shown = an_attribution(("The", "</iframe>"), ("Le", "chat"))._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert shown.count("</iframe>") == 1
+
+
 def test_agreement_that_cannot_be_told_is_a_dash() -> None:
     lines = {pair: tau for pair, tau, _ in agreement_lines(an_attribution(("a", "b", "c"), ("x", "y")))}
     assert lines["attention – occlusion"] == "–"

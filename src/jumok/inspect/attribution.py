@@ -81,6 +81,14 @@ class Attribution:
             drawn.append(Attention(self.source, self.target, shares.astype(np.float32), None, "cross", method))
         return drawn
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the interactive pictures, in a frame of their own so that their styles stay there."""
+        from jumok.inspect.attribution_picture import page
+        from jumok.inspect.html import escape
+
+        height = 620 + len(self.values) * (260 + 28 * len(self.target))
+        return f'<iframe srcdoc="{escape(page(self))}" style="width:100%;height:{height}px;border:0"></iframe>'
+
     def to_json(self) -> str:
         agreements = [
             {"methods": list(pair), "kendall": one.kendall, "spearman": one.spearman, "rows": one.rows}
