@@ -234,7 +234,7 @@ def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
 EXPERIMENT = Experiment(
     number=8,
     name="position",
-    title="Word order: none, learned, sinusoidal, rotary and relative positions, and lengths beyond training",
+    title="Word order, and lengths beyond training: none, learned, sinusoidal, rotary and relative positions",
     source="Vaswani et al. 2017, 3.5; Gehring et al. 2017; Su et al. 2021; Raffel et al. 2020; Press et al. 2022",
     about="An encoder of one layer names the word before each word of random texts; it is trained on texts of 24 words "
     "and read at 8 to 64. Before training, its words are put in another order and the vectors are compared. Three "
