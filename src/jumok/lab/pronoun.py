@@ -236,14 +236,21 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     weight, picked, right = (mean(numbers[name] for numbers in seeds) for name in ("weight", "picked", "right"))
 
     def best(sublayer: str) -> float:
-        by_layer = list(zip(*(numbers["probe"][sublayer] for numbers in seeds), strict=True))
-        chosen = max(by_layer, key=lambda layer: mean(one["chosen_on"] for one in layer))
+        layers = list(zip(*(numbers["probe"][sublayer] for numbers in seeds), strict=True))
+        chosen = max(layers, key=lambda layer: mean(one["chosen_on"] for one in layer))
         return mean(one["found"] for one in chosen)
+
+    def by_layer(sublayer: str) -> str:
+        layers = zip(*(numbers["probe"][sublayer] for numbers in seeds), strict=True)
+        return ", ".join(f"{mean(one['found'] for one in layer):.0%}" for layer in layers)
 
     def better(other: str, claim: str) -> Verdict:
         attention, rest = best("attention"), best(other)
         told = f"a probe finds it in {attention:.1%} of the sentences from attention, in {rest:.1%} from the {other}"
-        return Verdict(claim, attention > rest + MARGIN, f"{told}, each in its best layer.")
+        layers = f"{by_layer('attention')} against {by_layer(other)}"
+        return Verdict(
+            claim, attention > rest + MARGIN, f"{told}, each in its best layer (from the first on: {layers})."
+        )
 
     return [
         Verdict(
