@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +36,10 @@ def test_an_experiment_says_what_it_is(module: str) -> None:
         assert len(text) > 10
         assert text == text.strip()
     assert all(isinstance(each, Callable) for each in (experiment.measure, experiment.judge, experiment.draw))  # type: ignore[arg-type]
+
+
+def test_every_file_with_an_experiment_is_listed() -> None:
+    room = Path(catalogue.__file__).parent
+    files = {path.stem for path in room.glob("*.py") if "\nEXPERIMENT = " in path.read_text(encoding="utf-8")}
+    assert files == set(catalogue.MODULES)
+    assert len(catalogue.modules()) == 16

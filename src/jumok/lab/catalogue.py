@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 
 from jumok.errors import BadInput, did_you_mean
 from jumok.lab.experiment import Experiment
@@ -31,7 +30,7 @@ MODULES = (
 
 def modules() -> list[str]:
     """All experiments, as modules: "jumok.lab.scaling" …"""
-    return [f"{PACKAGE}.{name}" for name in MODULES if find_spec(f"{PACKAGE}.{name}")]
+    return [f"{PACKAGE}.{name}" for name in MODULES]
 
 
 def name_of(module: str) -> str:
