@@ -97,9 +97,9 @@ def recalled(logits_BLV: Tensor, given: Texts) -> list[float]:
 
 
 @torch.no_grad()
-def with_cut(model: Rememberer, given: Texts, cut_BL: Tensor) -> list[float]:
-    """Recall when the forget gate lets through only half of what it would, at the places of the mask."""
-    x_BLD, recurrent = model.embedding(given.ids), model.recurrent
+def with_cut(model: Rememberer, ids_BL: Tensor, cut_BL: Tensor) -> Tensor:
+    """The answers (B, L, V) when the forget gate lets through only half of what it would, where the mask is True."""
+    x_BLD, recurrent = model.embedding(ids_BL), model.recurrent
     state = tuple(part[0] for part in recurrent.initial_state(x_BLD))
     outputs = []
     for place in range(LENGTH):
@@ -109,7 +109,7 @@ def with_cut(model: Rememberer, given: Texts, cut_BL: Tensor) -> list[float]:
         c = c - lost
         state = (gates["output"] * torch.tanh(c), c)
         outputs.append(state[0])
-    return recalled(model.head(torch.stack(outputs, dim=1)), given)
+    return model.head(torch.stack(outputs, dim=1))
 
 
 def carriers(cell_BLD: Tensor, given: Texts) -> Tensor:
@@ -139,7 +139,7 @@ def examine(feedback: bool, seed: int, updates: int) -> Numbers:
     phases = given.phases()
     # around the first "store": the mean gate at every step from 4 before it to 8 after it
     course = [at(forget_BLC, given.stores[:, :1] + step).mean().item() for step in range(-4, 9)]
-    place, none = torch.arange(LENGTH), torch.zeros(1)
+    place = torch.arange(LENGTH)
     in_span = (place > given.stores[:, :1]) & (place <= given.stores[:, :1] + CUT_STEPS)
     after = (place > given.asks[:, :1]) & (place <= given.asks[:, :1] + CUT_STEPS)
     return {
@@ -148,8 +148,8 @@ def examine(feedback: bool, seed: int, updates: int) -> Numbers:
         "input": {name: entering_BLC[mask].mean().item() for name, mask in phases.items()},
         "all units": {name: read.gates["forget"][mask].mean().item() for name, mask in phases.items()},
         "course": course,
-        "cut in the span": with_cut(model, given, in_span + none)[0],
-        "cut after it": with_cut(model, given, after + none)[1],
+        "cut in the span": recalled(with_cut(model, given.ids, in_span), given)[0],
+        "cut after it": recalled(with_cut(model, given.ids, after), given)[1],
     }
 
 
