@@ -27,7 +27,7 @@ def test_the_whole_way(numbers: Any) -> None:
         assert list(numbers[key]) == list(SCORERS)
     assert all(0 <= rate <= 1 for rate in numbers["aer"].values())
     assert all(taken > 0 for taken in numbers["milliseconds"].values())
-    assert len(EXPERIMENT.judge([numbers, numbers])) == 4
+    assert len(EXPERIMENT.judge([numbers, numbers])) == 5
     assert drawn(EXPERIMENT, [numbers, numbers])
 
 
@@ -46,5 +46,5 @@ def test_both_outcomes() -> None:
         one = {key: dict(zip(SCORERS, numbers, strict=True)) for key, numbers in values.items()}
         return [verdict.holds for verdict in EXPERIMENT.judge([one, one])]
 
-    assert outcome([60, 60, 62, 55, 40], [0.2, 0.2, 0.1, 0.3, 0.6], [1, 1, 1.2, 9, 2]) == [True, True, True, True]
-    assert outcome([60, 60, 62, 70, 65], [0.2, 0.2, 0.1, 0.05, 0.15], [1, 1, 1.2, 1.5, 2]) == [False] * 4
+    assert outcome([60, 61, 62, 55, 40], [0.2, 0.1, 0.1, 0.3, 0.6], [1, 1, 1.2, 9, 2]) == [True] * 5
+    assert outcome([60, 20, 62, 70, 65], [0.2, 0.7, 0.1, 0.05, 0.15], [1, 1, 1.2, 1.5, 2]) == [False] * 5

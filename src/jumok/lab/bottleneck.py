@@ -38,12 +38,12 @@ SENTENCES = 80  # to translate in each
 UPDATES = 260
 
 
-def section_of(arm: str, width: int, dropout: float) -> Seq2SeqSection:
+def section_of(arm: str, width: int, **others: Any) -> Seq2SeqSection:
     """One encoder for both: what differs is whether the decoder may look at more than its last state."""
     attention = "none" if arm == "without attention" else "luong"
     return Seq2SeqSection(
         cell="lstm", embedding=width, width=width, layers=1, bidirectional=True, attention=attention, scorer="general",
-        dropout=dropout, tie_embeddings=True,
+        **others,
     )  # fmt: skip
 
 
@@ -98,7 +98,12 @@ def translating(seed: int, effort: float) -> dict[str, list[float]]:
     bleu: dict[str, list[float]] = {}
     for arm in ARMS:
         translator = learned(
-            corpus, section_of(arm, width=128, dropout=0.1), max(2, round(UPDATES * effort)), seed, 96, 8e-3
+            corpus,
+            section_of(arm, width=128, dropout=0.1, tie_embeddings=True),
+            max(2, round(UPDATES * effort)),
+            seed,
+            batch=96,
+            learning_rate=8e-3,
         )
         outputs = [translator.translate([pair.source for pair in bucket[:count]]) for bucket in buckets]
         references = [[pair.target for pair in bucket[:count]] for bucket in buckets]
@@ -134,8 +139,9 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     words = [f"{low}–{high}" for low, high in BUCKETS]
     return [
         Verdict(
-            claim="One vector is a bottleneck: copying fails as the text grows, and with attention it does not.",
-            holds=kept("copy", none, *copy) < 0.8 and kept("copy", attention, *copy) > 0.9,
+            claim="One vector is a bottleneck: copying fails as the text grows, much more than with attention.",
+            holds=mean("copy", none, copy[0]) > 0.5  # it has learned to copy at all
+            and kept("copy", none, *copy) < 0.8 * kept("copy", attention, *copy),
             because=f"letters right, 4 → {LONGEST_COPY} letters (all lengths it learned from): "
             f"{told('copy', none, *copy)}, {told('copy', attention, *copy)}",
         ),

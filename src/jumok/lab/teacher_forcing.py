@@ -25,9 +25,9 @@ from jumok.recipe import Seq2SeqSection
 from jumok.tasks.metrics import corpus_scores
 from jumok.tasks.translator import Translator
 
-POSITIONS = 8  # words of the translation that are looked at one by one
-LONGEST = 9  # words of a source, punctuation counts
-UPDATES = 350
+POSITIONS = 7  # words of the translation that are looked at one by one
+LONGEST = 8  # words of a source, punctuation counts
+UPDATES = 450
 LEAST_TRUTH = 0.25
 
 # ε, the share of true words read, by how much of the training is done (from 0 to 1)
@@ -46,8 +46,8 @@ SECTION = Seq2SeqSection(
 
 def measure(seed: int, effort: float) -> Numbers:
     whole = effort >= 0.5
-    corpus = Corpus.of(sentences("train", 16_000 if whole else 1_000, seed, size=7), LONGEST)
-    test = sentences("test", 800 if whole else 40, seed, size=7)
+    corpus = Corpus.of(sentences("train", 16_000 if whole else 1_000, seed, size=6), LONGEST)
+    test = sentences("test", 800 if whole else 40, seed, size=6)
     updates = max(2, round(UPDATES * effort))
     numbers: Numbers = {}
     for arm, truth in ARMS.items():
