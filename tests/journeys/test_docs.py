@@ -1,7 +1,7 @@
 """The pages are run: every `bash` and `python` block of README.md, README.ko.md and docs/*.md, as it is written.
 
-The blocks of a page run in order in one folder, which holds `my.en`, `my.fr`, `valid.*`, `test.*` and `test.align`; its
-python blocks share one process. Only one thing is changed, the time: `--minutes N` becomes `--minutes 0.05`. A block
+The blocks of a page run in order in one folder, which holds `my.en`, `my.fr`, `valid.*` and `test.*` (these two with
+`.align`); its python blocks share one process. Only one thing is changed, the time: `--minutes N` becomes `--minutes 0.05`. A block
 that calls make runs in the checkout, where the Makefile is. A comment line in front of a block says what to do with it:
 
     <!-- full -->              only in make test-full
@@ -180,7 +180,7 @@ def folder(tmp_path: Path) -> Path:
             "align": [p.pharaoh() for p in pairs],
         }
         for ending, lines in columns.items():
-            if ending != "align" or name == "test":
+            if ending != "align" or name != "my":
                 text = "".join(line + "\n" for line in lines)
                 (tmp_path / f"{name}.{ending}").write_text(text, encoding="utf-8", newline="\n")
     return tmp_path
