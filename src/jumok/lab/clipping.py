@@ -29,10 +29,11 @@ from jumok.layers.linear import linear
 from jumok.layers.recurrent import Recurrent
 
 WIDTH, VALUES, STEPS, NOISE = 32, 4, 40, 0.3
-UPDATES, BATCH, CLIP = 300, 32, 1.0
+UPDATES, BATCH, CLIP = 450, 32, 1.0
 GAINS = (0.8, 1.0, 1.2, 1.5, 2.0)  # of the recurrent matrix: what it multiplies lengths by before the tanh
 RATES = {"SGD": (0.01, 0.03, 0.1, 0.3), "Adam": (0.001, 0.003, 0.01, 0.03)}
 GUESSING = math.log(VALUES)  # the loss of who knows nothing
+LEARNED = 0.1
 WORST = 10.0  # a loss above is as bad, and some are not numbers any more
 
 
@@ -124,8 +125,8 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         name: [fmean(losses) for losses in zip(*(one["final"][name] for one in numbers), strict=True)]
         for name in numbers[0]["final"]
     }
-    spikes = fmean(one["largest to median"]["SGD, not clipped"][1] for one in numbers)
-    learned = {name: sum(loss < 0.1 for one in numbers for loss in one["final"][name]) for name in final}
+    spikes = fmean(times for one in numbers for times in one["largest to median"]["SGD, not clipped"])
+    learned = {name: sum(loss < LEARNED for one in numbers for loss in one["final"][name]) for name in final}
     runs = len(numbers) * len(RATES["SGD"])
     best = {name: min(losses) for name, losses in final.items()}
     return [
@@ -139,21 +140,23 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         Verdict(
             "Explosions are rare and sudden: single gradients are far larger than the others.",
             spikes > 10,
-            f"SGD at rate {RATES['SGD'][1]}: the largest norm of a training is {spikes:.0f} times the median.",
+            f"SGD without clipping: the largest norm of a training is {spikes:.0f} times the median, on average.",
         ),
         Verdict(
-            "With clipping SGD learns what it does not learn without.",
+            "With clipping SGD learns at rates at which it does not learn without.",
             learned["SGD, clipped"] > runs / 2 > learned["SGD, not clipped"],
-            f"Learned (loss below 0.1, guessing {GUESSING:.2f}) in {learned['SGD, clipped']} of {runs} trainings with "
-            f"clipping, {learned['SGD, not clipped']} without; best mean loss {best['SGD, clipped']:.3f} against "
-            f"{best['SGD, not clipped']:.3f}.",
+            f"Learned (loss below {LEARNED}, guessing {GUESSING:.2f}) in {learned['SGD, clipped']} of {runs} trainings "
+            f"with clipping, {learned['SGD, not clipped']} without; mean losses at rates "
+            f"{', '.join(f'{rate:g}' for rate in RATES['SGD'])}: "
+            f"{', '.join(f'{loss:.2f}' for loss in final['SGD, clipped'])} against "
+            f"{', '.join(f'{loss:.2f}' for loss in final['SGD, not clipped'])}.",
         ),
         Verdict(
-            "Adam, which divides by the gradient's size, needs no clipping.",
-            learned["Adam, not clipped"] >= learned["Adam, clipped"],
+            "Adam, which divides by the gradient's size, mostly learns without clipping.",
+            learned["Adam, not clipped"] >= 0.75 * runs,
             f"Learned in {learned['Adam, not clipped']} of {runs} trainings without clipping, "
-            f"{learned['Adam, clipped']} with; best mean loss {best['Adam, not clipped']:.3f} and "
-            f"{best['Adam, clipped']:.3f}.",
+            f"{learned['Adam, clipped']} with; best mean loss {best['Adam, not clipped']:.4f} and "
+            f"{best['Adam, clipped']:.4f}.",
         ),
     ]
 
