@@ -20,12 +20,12 @@ def gates(
     back the state at the end still feels: the norm of its gradient by each word, in the terminal or into a file."""
     from jumok import api
     from jumok.inspect.gates import gates_of
-    from jumok.inspect.gates_picture import show, write_gates
+    from jumok.inspect.gates_picture import KINDS, show, write_gates
     from jumok.inspect.pictures import check_picture_path
     from jumok.tasks.translator import Translator
 
     if out is not None:
-        check_picture_path(out)
+        check_picture_path(out, KINDS)
     loaded = api.load(run, device)
     if isinstance(loaded, Translator):
         loaded = loaded.tagged(tag)

@@ -19,6 +19,7 @@ from jumok.inspect.gates import Floats, Gates, Reading
 from jumok.inspect.html import document, embed, escape, readable
 from jumok.inspect.pictures import check_picture_path
 
+KINDS = (".png", ".svg", ".html", ".json")
 BAR = 10  # cells of the longest bar
 LONGEST_LABEL = 16
 GRADIENT = "‖∂h_T/∂x_t‖"
@@ -26,7 +27,7 @@ GRADIENT = "‖∂h_T/∂x_t‖"
 
 def write_gates(gates: Gates, path: Path, dark: bool = False) -> None:
     """Into a file; its ending decides."""
-    check_picture_path(path)
+    check_picture_path(path, KINDS)
     kind = path.suffix.lower()
     content: str | bytes
     if kind == ".html":
