@@ -34,7 +34,7 @@ UPDATES = 100
 LEARNING_RATE, WARMUP = 4e-3, 0.3  # post-norm learns best with a long warm-up; pre-norm does not mind
 CHANCE = math.log(WORDS)  # the loss of a model that has learned nothing
 LEARNED = CHANCE / 2
-WORST = 1000.0  # a loss beyond it, or one that is no number, has exploded and is no more than that
+WORST = 1000.0  # what is beyond it, or no number, has exploded and is no more than that
 
 
 class Around(nn.Module):
@@ -72,11 +72,9 @@ def reach(model: Labeller) -> float:
     gradients = torch.autograd.grad(
         loss_on(model, 4 * BATCH), [*blocks[0].feed_forward.parameters(), *blocks[-1].feed_forward.parameters()]
     )
-    half = len(gradients) // 2
-    first, last = (
-        math.sqrt(sum(float(g.square().sum()) for g in part)) for part in (gradients[:half], gradients[half:])
-    )
-    return first / last if math.isfinite(first) and math.isfinite(last) and last else 0.0
+    norms = [float(gradient.double().norm()) for gradient in gradients]
+    half = len(norms) // 2
+    return known(math.hypot(*norms[:half]) / max(math.hypot(*norms[half:]), 1e-300))
 
 
 def measure(seed: int, effort: float) -> Numbers:
@@ -92,8 +90,13 @@ def measure(seed: int, effort: float) -> Numbers:
                 train(model, lambda _, model=model: loss_on(model, BATCH), _updates(effort), LEARNING_RATE, WARMUP)  # type: ignore[misc]
                 with torch.inference_mode():
                     final = float(loss_on(model, 16 * BATCH))
-            loss[kind].append(min(final, WORST) if math.isfinite(final) else WORST)
+            loss[kind].append(known(final))
     return {"depths": list(depths), "loss": loss, "gradient": gradient}
+
+
+def known(value: float) -> float:
+    """A number that can be drawn."""
+    return min(value, WORST) if math.isfinite(value) else WORST
 
 
 def _updates(effort: float) -> int:
@@ -136,12 +139,12 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     ]
 
 
-STYLES = {
-    "plain": ("#8a8a8a", ":", "o"),
-    "norm only": ("#8a8a8a", "--", "s"),
-    "add only": ("#c0392b", "-.", "v"),
-    "post-norm": ("#00204d", "-", "D"),
-    "pre-norm": ("#d9a400", "-", "^"),
+LOOKS = {
+    "plain": ("#8a8f98", ":", "o"),
+    "norm only": ("#8a8f98", "--", "s"),
+    "add only": ("#a0519a", "-.", "v"),
+    "post-norm": ("#b3560a", "-", "D"),
+    "pre-norm": ("#3a78c9", "-", "^"),
 }
 
 
@@ -149,21 +152,21 @@ def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
     depths = seeds[0]["depths"]
     left, right = figure.subplots(1, 2)
     for axes, key in ((left, "loss"), (right, "gradient")):
-        for kind, (colour, line, marker) in STYLES.items():
+        for kind, (colour, line, marker) in LOOKS.items():
             means = [fmean(numbers[key][kind][place] for numbers in seeds) for place in range(len(depths))]
             axes.plot(depths, means, color=colour, linestyle=line, marker=marker, label=kind, linewidth=1.8)
         axes.set_yscale("log")
         axes.set_xticks(depths)
         axes.set_xlabel("blocks in the stack")
         axes.grid(alpha=0.25)
-    left.axhline(CHANCE, color="#8a8a8a", linewidth=0.8)
-    left.annotate("chance", (depths[0], CHANCE), (0, 3), textcoords="offset points", fontsize=8)
-    left.set_ylabel("loss after training (above 1000: exploded)")
-    right.axhline(1.0, color="#8a8a8a", linewidth=0.8)
-    right.set_ylabel("gradient of the first block / of the last")
-    right.set_title("before training", fontsize=10)
-    left.set_title(f"after {UPDATES} updates", fontsize=10)
-    left.legend(fontsize=8, loc="center left")
+    left.axhline(CHANCE, color="#8a8f98", linewidth=0.8)
+    left.annotate("chance", (depths[-1], CHANCE), (0, 5), textcoords="offset points", ha="right", fontsize=8)
+    left.set_ylabel("loss (1000: exploded)")
+    right.axhline(1.0, color="#8a8f98", linewidth=0.8)
+    right.set_ylabel("at the first block / at the last")
+    right.set_title("the gradient before training", fontsize=10)
+    left.set_title(f"the loss after {UPDATES} updates", fontsize=10)
+    left.legend(fontsize=8, loc="upper left")
     figure.tight_layout()
 
 

@@ -161,7 +161,7 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     ]
 
 
-STYLES = {"without attention": ("#d9a400", "--", "s"), "with attention": ("#00204d", "-", "o")}
+LOOKS = {"without attention": ("#b3560a", "--", "s"), "with attention": ("#3a78c9", "-", "o")}
 
 
 def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
@@ -169,8 +169,8 @@ def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
     middles = [(low + high) / 2 for low, high in BUCKETS]
     panels = ((left, "copy", COPY_LENGTHS, LONGEST_COPY), (right, "bleu", middles, LONGEST_SENTENCE))
     for axes, task, lengths, longest in panels:
-        axes.axvspan(longest + 0.5, max(lengths) + 1, color="#8a8a8a", alpha=0.15, linewidth=0, label="beyond training")
-        for arm, (colour, line, marker) in STYLES.items():
+        axes.axvspan(longest + 0.5, max(lengths) + 1, color="#8a8f98", alpha=0.15, linewidth=0, label="beyond training")
+        for arm, (colour, line, marker) in LOOKS.items():
             for numbers in seeds if len(seeds) > 1 else ():
                 axes.plot(lengths, numbers[task][arm], color=colour, linestyle=line, linewidth=0.6, alpha=0.4)
             means = [fmean(numbers[task][arm][place] for numbers in seeds) for place in range(len(lengths))]

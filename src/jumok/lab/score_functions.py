@@ -128,7 +128,6 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     ]
 
 
-COLOURS = ("#00204d", "#31446b", "#7c7b78", "#b9a44f", "#ffd84d")
 PANELS = (
     ("bleu", "BLEU (higher is better)", "%.1f", False),
     ("aer", "AER (lower is better)", "%.2f", False),
@@ -140,11 +139,10 @@ PANELS = (
 def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
     for axes, (key, label, written_as, logarithmic) in zip(figure.subplots(1, 4), PANELS, strict=True):
         means = [fmean(numbers[key][scorer] for numbers in seeds) for scorer in SCORERS]
-        bars = axes.barh(SCORERS, means, color=COLOURS)
+        bars = axes.barh(SCORERS, means, color="#3a78c9")
         axes.bar_label(bars, fmt=written_as, padding=2, fontsize=8)
-        for place, scorer in enumerate(SCORERS):
-            if len(seeds) > 1:
-                axes.plot([numbers[key][scorer] for numbers in seeds], [place] * len(seeds), "k|", markersize=6)
+        for place, scorer in enumerate(SCORERS) if len(seeds) > 1 else ():
+            axes.plot([numbers[key][scorer] for numbers in seeds], [place] * len(seeds), "|", color="#b3560a")
         if logarithmic:
             axes.set_xscale("log")
         axes.set_xlabel(label, fontsize=9)

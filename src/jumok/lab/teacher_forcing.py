@@ -129,7 +129,7 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     ]
 
 
-COLOURS = {"teacher forcing": "#00204d", "scheduled sampling": "#7c7b78", "free running": "#d9a400"}
+COLOURS = {"teacher forcing": "#b3560a", "scheduled sampling": "#3a78c9", "free running": "#8a8f98"}
 
 
 def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
