@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 PROCESSORS = Path("/proc/cpuinfo")
+LEAST = 2**25  # multiplications: below it oneDNN's preparations take longer than its kernels save
 
 
 def suits(x: Tensor) -> bool:
@@ -56,8 +57,8 @@ def times(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tens
 def linear_map(x: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
     """y = x Wᵀ + b, as F.linear has it, by whichever library is the faster one."""
     learns = torch.is_grad_enabled() and (x.requires_grad or weight_OI.requires_grad)
-    plain = not x.numel() or x.dim() < 2 or x.dtype != weight_OI.dtype  # autocast makes them one, there
-    if plain or not learns or not suits(x):
+    small = x.dim() < 2 or x.numel() * weight_OI.size(0) < LEAST
+    if small or x.dtype != weight_OI.dtype or not learns or not suits(x):
         return F.linear(x, weight_OI, bias_O)
     return _LinearMap.apply(x, weight_OI, bias_O)  # type: ignore[no-untyped-call]
 
@@ -76,7 +77,7 @@ class _LinearMap(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         x, weight_OI = ctx.saved_tensors
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        dy_NO, x_NI = gradients[0].flatten(0, -2), x.flatten(0, -2)
+        dy_NO, x_NI = gradients[0].contiguous().flatten(0, -2), x.flatten(0, -2)
         return (
             times(dy_NO, weight_OI.t()).view_as(x) if needs_x else None,
             crossed(dy_NO, x_NI) if needs_weight else None,

@@ -13,7 +13,8 @@ from jumok.layers import products
 
 def products_of(weight_VD: Tensor, bias_V: Tensor | None, rows: int, total: torch.dtype) -> VocabularyProducts:
     """For chunks of so many rows; the gradients of all chunks are added up in `total`."""
-    kind = OneDNN if products.suits(weight_VD) else VocabularyProducts
+    suits = rows * weight_VD.numel() >= products.LEAST and products.suits(weight_VD)
+    kind = OneDNN if suits else VocabularyProducts
     return kind(weight_VD, bias_V, rows, total)
 
 
