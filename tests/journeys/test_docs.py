@@ -1,8 +1,9 @@
 """The pages are run: every `bash` and `python` block of README.md, README.ko.md and docs/*.md, as it is written.
 
 The blocks of a page run in order in one folder, which holds `my.en`, `my.fr`, `valid.*` and `test.*` (these two with
-`.align`); its python blocks share one process. Only one thing is changed, the time: `--minutes N` becomes `--minutes 0.05`. A block
-that calls make runs in the checkout, where the Makefile is. A comment line in front of a block says what to do with it:
+`.align`); its python blocks share one process. Only one thing is changed, the time: `--minutes N` becomes `--minutes
+0.05`. A block that calls make runs in the checkout, where the Makefile is. A comment line in front of a block says what
+to do with it:
 
     <!-- full -->              only in make test-full
     <!-- needs: gpu -->        not run; also `needs: network`

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from jumok.data.store import default_cache
 from jumok.tasks.objective import Loss, Objective
 from jumok.training.batches import kind
