@@ -11,6 +11,7 @@ import pytest
 import torch
 from steppers import model_of
 
+from jumok.layers import c_library
 from jumok.models import native
 from jumok.models.fast import fast_stepper
 from jumok.models.fast_cpu import FastTransformer
@@ -22,7 +23,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     native.library.cache_clear()
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(native.shutil, "which", lambda name: None)
+            patched.setattr(c_library.shutil, "which", lambda name: None)
             assert isinstance(fast_stepper(model_of()), FastTransformer)
         native.library.cache_clear()
         with monkeypatch.context() as patched:
@@ -30,7 +31,7 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
             assert isinstance(fast_stepper(model_of()), FastTransformer)
         native.library.cache_clear()
         with monkeypatch.context() as patched:  # one that does not know what to do
-            patched.setattr(native, "FLAGS", ("--no-such-flag",))
+            patched.setattr(c_library, "FLAGS", ("--no-such-flag",))
             assert isinstance(fast_stepper(model_of()), FastTransformer)
     finally:
         native.library.cache_clear()
@@ -56,10 +57,14 @@ def test_a_change_in_any_part_makes_another_library(monkeypatch: pytest.MonkeyPa
     if native.library() is None:
         pytest.skip("no C compiler here")
     sources = tmp_path / "sources"
-    shutil.copytree(native.FOLDER, sources, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    sources.mkdir()
+    for folder in (native.SOURCE.parent, c_library.SHARED):
+        for path in (native.SOURCE, *folder.glob("*.h")):
+            shutil.copy(path, sources)
     monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
-    monkeypatch.setattr(native, "FOLDER", sources)
-    monkeypatch.setattr(native, "FLAGS", ("-O0", "-std=gnu11", "-fPIC", "-shared"))  # in less time
+    monkeypatch.setattr(native, "SOURCE", sources / native.SOURCE.name)
+    monkeypatch.setattr(c_library, "SHARED", sources)
+    monkeypatch.setattr(c_library, "FLAGS", ("-O0", "-std=gnu11", "-fPIC", "-shared"))  # in less time
     try:
         made = set()
         for part in (None, *sorted(sources.iterdir())):

@@ -1,6 +1,6 @@
-/* A Transformer on the CPU in one call for each step: models/native.py compiles this, models/compiled.py calls it.
+/* A Transformer on the CPU in one call for each step: layers/c_library.py compiles this, models/compiled.py calls it.
 
-   lanes.h has the arithmetic of the processor, products.h the products, blocks.h what layers are made of. */
+   layers/lanes.h has the arithmetic of the processor, products.h the products, blocks.h what layers are made of. */
 
 #include "blocks.h"
 
