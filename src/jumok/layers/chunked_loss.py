@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jumok.layers import loss_native
 from jumok.layers.loss import logit_gradient_, wide, word_losses
 from jumok.layers.packed_attention import HAS_TRITON
 from jumok.layers.r_drop import agreement_gradient, agreement_losses
@@ -111,19 +112,18 @@ def sums_and_gradients(
     losses_3N = hidden_PND.new_zeros(3, words, dtype=wide(dtype))
     d_hidden_PND, d_weight_VD, d_bias_V = _gradients(hidden_PND, weight_VD, bias_V, learns)
     d_bias_V = d_bias_V.to(wide(d_bias_V.dtype)).zero_()
+    sums_V = None if bias_V is None or not learns else d_bias_V
     with torch.autocast(hidden_PND.device.type, enabled=False):
         low_PND = hidden_PND.to(dtype)
         products = products_of(weight_VD.to(dtype), bias_V, passes * min(chunk, words), wide(weight_VD.dtype))
         for start in range(0, words, chunk):
             here = slice(start, start + chunk)
             hidden_CD = low_PND[:, here].flatten(0, 1)
-            words_here = products.logits(hidden_CD), products.bias_V, target_N[here], losses_3N[:, here], learns
+            words_here = products.logits(hidden_CD), products.bias_V, target_N[here], losses_3N[:, here], learns, sums_V
             gradient_CV = (
                 _entropy(*words_here, smoothing) if passes == 1 else _agreement(*words_here, smoothing, strength)
             )
             if learns:
-                if bias_V is not None:
-                    d_bias_V += gradient_CV.sum(dim=0, dtype=d_bias_V.dtype)
                 gradient_CV = gradient_CV.to(dtype)
                 d_hidden_PND[:, here] = products.d_hidden(gradient_CV).view_as(d_hidden_PND[:, here])
                 products.add(gradient_CV, hidden_CD)
@@ -164,17 +164,28 @@ def _gradients(
 
 
 def _entropy(
-    logits_CV: Tensor, bias_V: Tensor | None, target_C: Tensor, losses_3C: Tensor, learns: bool, smoothing: float
+    logits_CV: Tensor,
+    bias_V: Tensor | None,
+    target_C: Tensor,
+    losses_3C: Tensor,
+    learns: bool,
+    sums_V: Tensor | None,
+    smoothing: float,
 ) -> Tensor:
-    """Write the losses of a chunk's words. Returns the gradient of the logits, for which these are given up."""
-    if kernels is not None and kernels.runs(logits_CV):
-        kernels.smoothed_cross_entropy_(logits_CV, bias_V, target_C, smoothing, losses_3C, learns)
+    """Write the losses of a chunk's words. Returns the gradient of the logits, for which these are given up, and adds
+    its sums over the words."""
+    chunk = logits_CV, bias_V, target_C, smoothing, losses_3C, learns
+    if loss_native.runs(logits_CV):
+        loss_native.smoothed_cross_entropy_(*chunk, sums_V)
         return logits_CV
+    if kernels is not None and kernels.runs(logits_CV):
+        kernels.smoothed_cross_entropy_(*chunk)
+        return _summed(logits_CV, sums_V)
     log_p_CV = _log_softmax(logits_CV, bias_V)
     losses_3C[0], losses_3C[1] = word_losses(log_p_CV, target_C, smoothing)
     if not learns:
         return log_p_CV
-    return logit_gradient_(log_p_CV.exp_(), target_C, smoothing)
+    return _summed(logit_gradient_(log_p_CV.exp_(), target_C, smoothing), sums_V)
 
 
 def _agreement(
@@ -183,6 +194,7 @@ def _agreement(
     target_C: Tensor,
     losses_3C: Tensor,
     learns: bool,
+    sums_V: Tensor | None,
     smoothing: float,
     strength: float,
 ) -> Tensor:
@@ -191,7 +203,13 @@ def _agreement(
     (losses_3C[0], losses_3C[1], losses_3C[2]), divergence = agreement_losses(log_p_CV, target_C, smoothing, strength)
     if not learns:
         return log_p_CV
-    return agreement_gradient(log_p_CV, target_C, divergence, smoothing, strength)
+    return _summed(agreement_gradient(log_p_CV, target_C, divergence, smoothing, strength), sums_V)
+
+
+def _summed(gradient_CV: Tensor, sums_V: Tensor | None) -> Tensor:
+    if sums_V is not None:
+        sums_V += gradient_CV.sum(dim=0, dtype=sums_V.dtype)
+    return gradient_CV
 
 
 def _log_softmax(logits_CV: Tensor, bias_V: Tensor | None) -> Tensor:

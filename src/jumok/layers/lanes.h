@@ -20,10 +20,21 @@ enum { LANES = 4 };
 
 typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t whole __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias)); /* of bfloat16 */
+typedef uint32_t bits __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef long long number;
 
 static inline lanes choose(whole where, lanes yes, lanes no) {
     return (lanes)((where & (whole)yes) | (~where & (whole)no));
+}
+
+/* The larger of two; what is no number in `a` is passed over. */
+static inline lanes larger(lanes a, lanes b) {
+#ifdef __AVX512F__
+    return (lanes)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return choose(a > b, a, b);
+#endif
 }
 
 static inline int any(whole where) {
@@ -38,6 +49,14 @@ static inline int any(whole where) {
 
 /* max(0, v); NaN stays */
 static inline lanes positive(lanes v) { return choose(v < 0, (lanes){0}, v); }
+
+static inline lanes widened(halves v) { return (lanes)(__builtin_convertvector(v, bits) << 16); }
+
+/* to bfloat16: to the nearest, halfway to the even one; NaN stays */
+static inline halves narrowed(lanes v) {
+    const bits b = (bits)v, nearest = (b + 0x7fff + ((b >> 16) & 1)) >> 16, none = (bits)(v != v);
+    return __builtin_convertvector((nearest & ~none) | (none & 0x7fc0), halves);
+}
 
 static inline float total(lanes v) {
 #ifdef __AVX512F__
