@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import browser, visit  # noqa: F401
 
 from jumok.inspect.attention import Attention
 

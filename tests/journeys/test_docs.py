@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, KOREAN = ROOT / "README.md", ROOT / "README.ko.md"
 PAGES = [README, KOREAN, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"extend.md": "test_extend.py"}  # run as written by that test, which also looks at what comes out
+ALWAYS = {"README.md", "inspect.md", "transformer.md"}  # also in make test; the others need make test-full
 
 RUN = {"bash", "python"}
 NOT_CODE = {"", "text", "yaml", "json", "mermaid", "bibtex"}
@@ -187,7 +188,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[] if page.name in ALWAYS else pytest.mark.full)
+        for page in RUNNABLE
+        if page.name in ALWAYS or page not in WITH_FULL
+    ],
+    ids=lambda page: page.name,
+)
 def test_the_page_runs(page: Path, folder: Path) -> None:
     Reader(folder).follow([block for block in blocks_to_run(page) if block.marker != "full"])
 

@@ -36,8 +36,12 @@ def small_recipe(corpus: Corpus, name: str, *keys: str) -> recipes.Recipe:
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
-        ("lstm-luong", ["model.dropout=0.3", "training.accumulate=2"]),
-        ("gru", ["training.schedule=plateau", "training.plateau_patience=0", "training.teacher_forcing=0.7"]),
+        pytest.param("lstm-luong", ["model.dropout=0.3", "training.accumulate=2"], marks=pytest.mark.full),
+        pytest.param(
+            "gru",
+            ["training.schedule=plateau", "training.plateau_patience=0", "training.teacher_forcing=0.7"],
+            marks=pytest.mark.full,
+        ),
         ("lstm-luong", EVERYTHING),
     ],
 )

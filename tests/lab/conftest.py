@@ -1,6 +1,5 @@
-"""Fresh random inputs in every run, and a real browser for the page."""
+"""Fresh random inputs in every run."""
 
-from browser import browser, visit
 from seeded import seed
 
-__all__ = ["browser", "seed", "visit"]
+__all__ = ["seed"]

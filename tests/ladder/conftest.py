@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser import browser, visit  # noqa: F401
 from journey import write_corpus
 
 from jumok.cli.main import run as run_command

@@ -79,6 +79,7 @@ def test_validation_is_the_mean_by_weight_and_tells_of_each(tmp_path: Path) -> N
         assert values[name] == pytest.approx((3 * values[f"{name}_2fr"] + values[f"{name}_2ko"]) / 4)
 
 
+@pytest.mark.full  # a second language takes a while to learn
 def test_the_tag_chooses_the_language(tmp_path: Path) -> None:
     recipe = read(tmp_path, [FRENCH, KOREAN], None, "training.updates=150", "training.bpe_dropout=0.05")
     model = api.train(recipe, tmp_path / "run", quiet=True)

@@ -27,7 +27,7 @@ if HAS_TRITON:
     from jumok.layers import loss_triton as kernels
 
 # Logits that are there at once. A GPU needs large products to be fast; a CPU is faster while they stay in its cache.
-GPU_LOGITS, CPU_LOGITS = 2**26, 2**21
+GPU_LOGITS, CPU_LOGITS = 2**26, 2**22
 FEWEST = 256  # words in a chunk: with fewer, adding to ∂W costs more than it saves
 
 
