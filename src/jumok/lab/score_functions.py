@@ -139,10 +139,13 @@ PANELS = (
 def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
     for axes, (key, label, written_as, logarithmic) in zip(figure.subplots(1, 4), PANELS, strict=True):
         means = [fmean(numbers[key][scorer] for numbers in seeds) for scorer in SCORERS]
-        bars = axes.barh(SCORERS, means, color="#3a78c9")
-        axes.bar_label(bars, fmt=written_as, padding=2, fontsize=8)
-        for place, scorer in enumerate(SCORERS) if len(seeds) > 1 else ():
-            axes.plot([numbers[key][scorer] for numbers in seeds], [place] * len(seeds), "|", color="#b3560a")
+        axes.barh(SCORERS, means, color="#3a78c9")
+        for place, (scorer, mean) in enumerate(zip(SCORERS, means, strict=True)):
+            found = [numbers[key][scorer] for numbers in seeds]
+            if len(seeds) > 1:
+                axes.plot(found, [place] * len(seeds), "|", color="#b3560a")
+            behind = {"xytext": (6, 0), "textcoords": "offset points", "va": "center", "fontsize": 8}
+            axes.annotate(written_as % mean, (max(found), place), **behind)
         if logarithmic:
             axes.set_xscale("log")
         axes.set_xlabel(label, fontsize=9)
