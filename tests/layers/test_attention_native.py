@@ -45,7 +45,7 @@ def with_gradients(out: Tensor, *of: Tensor, upstream: Tensor) -> list[Tensor]:
 
 def compare(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> None:
     """Against the equations, in float64."""
-    upstream, scorer = torch.randn(query.shape), ScaledDot(query.size(-1), query.size(-1), 0, 0)
+    upstream, scorer = torch.randn(query.shape).to(query.dtype), ScaledDot(query.size(-1), query.size(-1), 0, 0)
     assert suits(query, key, value, mask, scorer, None, causal)
     assert scorer.inner_scale is not None
     out = native_attention(query, key, value, mask, scorer.inner_scale, causal)
@@ -54,9 +54,9 @@ def compare(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, caus
     exact = [x.detach().double().requires_grad_() for x in (query, key, value)]
     weights = attention_weights(exact[0], exact[1], mask, scorer, None, causal)
     expected = with_gradients(weights @ exact[2], *exact, upstream=upstream)
-    tolerance = 2e-2 if query.dtype == torch.bfloat16 else 2e-5
+    rounded = query.dtype == torch.bfloat16  # what comes out, and nothing on the way
     for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one.double(), other, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(one.double(), other, rtol=5e-3 if rounded else 2e-5, atol=1e-4 if rounded else 2e-5)
 
 
 @settings(max_examples=60, deadline=None)
