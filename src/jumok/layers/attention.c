@@ -92,42 +92,6 @@ static void multiply(number rows, number columns, number depth, const float *a, 
     }
 }
 
-/* to = fromᵀ: (width, padded) of (rows, width), 0 where there is no row */
-static void transpose(const float *from, number stride, number rows, number width, float *to, number padded) {
-#ifdef __AVX512F__
-    for (number r = 0; r < padded; r += 16)
-        for (number column = 0; column < width; column += 16) {
-            __m512 x[16], y[16];
-            for (int i = 0; i < 16; i++)
-                x[i] = r + i < rows ? _mm512_loadu_ps(from + (r + i) * stride + column) : _mm512_setzero_ps();
-            for (int i = 0; i < 16; i += 2) {
-                y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
-                y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
-            }
-            for (int i = 0; i < 16; i += 4) {
-                x[i] = _mm512_shuffle_ps(y[i], y[i + 2], 0x44);
-                x[i + 1] = _mm512_shuffle_ps(y[i], y[i + 2], 0xee);
-                x[i + 2] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0x44);
-                x[i + 3] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0xee);
-            }
-            for (int i = 0; i < 4; i++) { /* now each quarter of a register is a piece of a column */
-                y[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
-                y[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);
-                y[i + 8] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
-                y[i + 12] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xdd);
-            }
-            for (int i = 0; i < 8; i++) {
-                _mm512_storeu_ps(to + (column + i) * padded + r, _mm512_shuffle_f32x4(y[i], y[i + 8], 0x88));
-                _mm512_storeu_ps(to + (column + i + 8) * padded + r, _mm512_shuffle_f32x4(y[i], y[i + 8], 0xdd));
-            }
-        }
-#else
-    for (number r = 0; r < padded; r++)
-        for (number column = 0; column < width; column++)
-            to[column * padded + r] = r < rows ? from[r * stride + column] : 0;
-#endif
-}
-
 /* ------------------------------------------------------------ rows of a head */
 
 static inline number rounded(number count) { return (count + 15) / 16 * 16; }
@@ -204,7 +168,7 @@ static void forwards(const Attention *of, number b, number h, float *room) {
     number q_row, k_row, out_row;
     const float *query = read(&of->query, of, b, h, queries, room, &q_row);
     const float *key = read(&of->key, of, b, h, keys, room + size, &k_row);
-    transpose(key, k_row, keys, width, turned, padded);
+    transpose(key, k_row, keys, width, turned, padded, padded);
     multiply(queries, padded, width, query, q_row, 1, turned, padded, weights, row, ALL, 0);
     int holes = 0;
     for (number s = 0; of->mask && s < keys; s++) holes |= !of->mask[b * of->keys + s];
@@ -226,7 +190,7 @@ static void backwards(const Attention *of, number b, number h, float *room) {
     number x_row, out_row, d_row;
     const float *d_out = read(&of->out, of, b, h, queries, room + size, &d_row);
     const float *value = read(&of->value, of, b, h, keys, room, &x_row);
-    transpose(value, x_row, keys, width, turned, padded);
+    transpose(value, x_row, keys, width, turned, padded, padded);
     multiply(queries, padded, width, d_out, d_row, 1, turned, padded, d_scores, padded, ALL, 0);
     for (number t = 0; t < queries; t++) {
         const float *p = weights + t * row;

@@ -118,7 +118,7 @@ static inline void add_scaled(float *to, const float *from, float factor, number
 }
 
 /* softmax in place; returns log(sum e^(v - max)) + max */
-static float softmax(float *v, number count, int keep) {
+static inline float softmax(float *v, number count, int keep) {
     const float most = largest(v, count, 0);
     float sum = 0;
     number k = 0;
@@ -140,4 +140,41 @@ static float softmax(float *v, number count, int keep) {
     const float share = 1.0f / sum;
     for (k = 0; k < count; k++) v[k] *= share;
     return 0;
+}
+
+/* to = fromᵀ: (width, padded) of (rows, width), 0 where there is no row; width and padded are multiples of 16. */
+static inline void transpose(const float *from, number stride, number rows, number width, float *to, number to_stride,
+                             number padded) {
+#ifdef __AVX512F__
+    for (number r = 0; r < padded; r += 16)
+        for (number column = 0; column < width; column += 16) {
+            __m512 x[16], y[16];
+            for (int i = 0; i < 16; i++)
+                x[i] = r + i < rows ? _mm512_loadu_ps(from + (r + i) * stride + column) : _mm512_setzero_ps();
+            for (int i = 0; i < 16; i += 2) {
+                y[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+                y[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+            }
+            for (int i = 0; i < 16; i += 4) {
+                x[i] = _mm512_shuffle_ps(y[i], y[i + 2], 0x44);
+                x[i + 1] = _mm512_shuffle_ps(y[i], y[i + 2], 0xee);
+                x[i + 2] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0x44);
+                x[i + 3] = _mm512_shuffle_ps(y[i + 1], y[i + 3], 0xee);
+            }
+            for (int i = 0; i < 4; i++) { /* now each quarter of a register is a piece of a column */
+                y[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
+                y[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);
+                y[i + 8] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
+                y[i + 12] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xdd);
+            }
+            for (int i = 0; i < 8; i++) {
+                _mm512_storeu_ps(to + (column + i) * to_stride + r, _mm512_shuffle_f32x4(y[i], y[i + 8], 0x88));
+                _mm512_storeu_ps(to + (column + i + 8) * to_stride + r, _mm512_shuffle_f32x4(y[i], y[i + 8], 0xdd));
+            }
+        }
+#else
+    for (number r = 0; r < padded; r++)
+        for (number column = 0; column < width; column++)
+            to[column * to_stride + r] = r < rows ? from[r * stride + column] : 0;
+#endif
 }

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from jumok.layers.turned_native import turned, turned_with_sums
+
 PROCESSORS = Path("/proc/cpuinfo")
 LEAST = 2**25  # multiplications: below it oneDNN's preparations take longer than its kernels save
 
@@ -78,15 +80,10 @@ class _LinearMap(torch.autograd.Function):
         x, weight_OI = ctx.saved_tensors
         needs_x, needs_weight, needs_bias = ctx.needs_input_grad
         dy_NO, x_NI = gradients[0].contiguous().flatten(0, -2), x.flatten(0, -2)
-        return (
-            times(dy_NO, weight_OI.t()).view_as(x) if needs_x else None,
-            crossed(dy_NO, x_NI) if needs_weight else None,
-            dy_NO.sum(dim=0) if needs_bias else None,
-        )
-
-
-def crossed(left_NO: Tensor, right_NI: Tensor) -> Tensor:
-    """leftᵀ right: (O, I). oneDNN is quicker with few rows and many columns, so the smaller side makes the rows."""
-    if left_NO.size(1) <= right_NI.size(1):
-        return times(left_NO.t(), right_NI.t())
-    return times(right_NI.t(), left_NO.t()).t().contiguous()
+        dx = times(dy_NO, weight_OI.t()).view_as(x) if needs_x else None
+        # oneDNN is quicker with few rows and many columns, so the smaller side makes the rows
+        if not needs_weight or dy_NO.size(1) > x_NI.size(1):
+            d_weight = turned(times(turned(x_NI), dy_NO.t())) if needs_weight else None
+            return dx, d_weight, dy_NO.sum(dim=0) if needs_bias else None
+        dy_ON, d_bias = turned_with_sums(dy_NO) if needs_bias else (turned(dy_NO), None)
+        return dx, times(dy_ON, x_NI.t()), d_bias

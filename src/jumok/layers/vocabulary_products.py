@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from jumok.layers import products
+from jumok.layers.turned_native import turned
 
 
 def products_of(weight_VD: Tensor, bias_V: Tensor | None, rows: int, total: torch.dtype) -> VocabularyProducts:
@@ -70,4 +71,4 @@ class OneDNN(VocabularyProducts):
             self.d_weight += chunk_DV
 
     def gradient(self) -> Tensor:
-        return super().gradient() if self.d_weight is None else self.d_weight.t().contiguous()
+        return super().gradient() if self.d_weight is None else turned(self.d_weight)
