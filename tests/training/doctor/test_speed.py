@@ -77,6 +77,17 @@ def test_on_a_gpu(changed: dict[str, float], keys: tuple[str, ...], what: str, t
     assert todo in advice
 
 
+@pytest.mark.parametrize("has_it", [False, True])
+def test_a_processor_with_bfloat16(monkeypatch: pytest.MonkeyPatch, has_it: bool) -> None:
+    monkeypatch.setattr(speed, "suits", lambda x: has_it)
+    long = replace(QUIET, total=7200.0)
+    assert [todo[:27] for _, _, todo in told(long, name="transformer-small")] == [
+        "training.precision=bfloat16"
+    ] * has_it
+    assert told(long) == []  # of a recurrent model
+    assert told(replace(long, precision="bfloat16"), name="transformer-small") == []
+
+
 def test_memory_that_is_there_could_be_used() -> None:
     keys = ("training.accumulate=4", "training.batch_tokens=1000")
     ((what, _, todo),) = told(QUIET, *keys, fits=5000)

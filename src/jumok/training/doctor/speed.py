@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from jumok.recipe import Recipe, Seq2SeqSection
+from jumok.layers.products import suits
+from jumok.recipe import Recipe, Seq2SeqSection, TransformerSection
 from jumok.training.doctor.findings import Report
 
 LONG = 20 * 60.0  # seconds: a run for which a minute of compiling pays
@@ -142,6 +143,15 @@ def _on_cpu(recipe: Recipe, measured: Measured, report: Report) -> None:
     elif measured.threads > cores:
         what = f"{measured.threads} threads share {cores} cores and wait for each other"
         report.add("warning", "speed", what, f"threads={measured.threads}", f"threads={cores}")
+    if measured.precision == "float32" and measured.total > LONG and _multiplies_bfloat16(recipe):
+        what = "this processor multiplies bfloat16 numbers much faster than float32"
+        where = f"training.precision={recipe.training.precision}"
+        report.add("note", "speed", what, where, "training.precision=bfloat16; watch that the loss is as good")
+
+
+def _multiplies_bfloat16(recipe: Recipe) -> bool:
+    """Only Transformers gain from it: recurrent kernels have no such numbers here."""
+    return isinstance(recipe.model, TransformerSection) and suits(torch.empty(0, dtype=torch.bfloat16))
 
 
 def _cores() -> int:
