@@ -97,6 +97,7 @@ def test_the_steps_for_a_word_are_printed_and_drawn(run: Path, app: typer.Typer,
     assert len(weights["labels"]) == 6
     for options, words in (
         (("--steps", "seven"), "--steps seven: no such word"),
+        (("--steps", "1", "--all"), "leave one of the two out"),
         (("--steps", "1", "--out", str(tmp_path / "x.gif")), "gif"),
     ):
         with pytest.raises(BadInput, match=words):

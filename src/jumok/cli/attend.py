@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from jumok.errors import BadInput
+
 
 def attend(
     sentence: str = typer.Argument(..., help="The sentence to translate."),
@@ -45,6 +47,8 @@ def attend(
     from jumok.inspect.terminal import show
 
     if steps is not None:
+        if every:
+            raise BadInput("--steps is about one head, --all about all of them: leave one of the two out")
         from jumok.inspect.steps import steps_of
         from jumok.inspect.steps_picture import STEP_KINDS, show_steps, write_steps
         from jumok.inspect.view import View
