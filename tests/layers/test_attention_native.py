@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from jumok.layers import attention_native, c_library, tap
-from jumok.layers.attention import Dot, ScaledDot, attention, attention_weights
+from jumok.inspect.record import record
+from jumok.layers import attention as layers_attention
+from jumok.layers import attention_native, c_library
+from jumok.layers.attention import ScaledDot, attention, attention_weights
 from jumok.layers.attention_native import native_attention, suits
 from jumok.layers.multihead import Look, MultiHeadAttention
 
@@ -24,14 +25,6 @@ def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     if attention_native.library() is None:
         pytest.skip("no C compiler here")
     monkeypatch.setattr(attention_native, "LEAST", 1)
-
-
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
 
 
 def heads(batch: int, count: int, words: int, width: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -46,7 +39,7 @@ def with_gradients(out: Tensor, *of: Tensor, upstream: Tensor) -> list[Tensor]:
 def compare(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> None:
     """Against the equations, in float64."""
     upstream, scorer = torch.randn(query.shape).to(query.dtype), ScaledDot(query.size(-1), query.size(-1), 0, 0)
-    assert suits(query, key, value, mask, scorer, None, causal)
+    assert suits(query, key, value, mask)
     assert scorer.inner_scale is not None
     out = native_attention(query, key, value, mask, scorer.inner_scale, causal)
     assert out.dtype == query.dtype
@@ -115,22 +108,29 @@ def test_what_is_no_number_is_seen() -> None:
 
 def test_what_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key, value = (heads(2, 2, 5, 16) for _ in range(3))
-    assert suits(query, key, value, None, SCORER)
-    assert not suits(query, key, value, None, SCORER, bias=torch.zeros(1, 2, 5, 5))
-    assert not suits(query, key, value, None, SCORER, dropout=0.1)
-    assert not suits(query, key, value, torch.ones(2, 5, 5, dtype=torch.bool), SCORER)
-    assert not suits(query[:, 0], key[:, 0], value[:, 0], None, SCORER)
-    assert not suits(*(x.double() for x in (query, key, value)), None, SCORER)
-    assert not suits(*(heads(2, 2, 5, 24) for _ in range(3)), None, SCORER)
-    assert not suits(query, *(heads(2, 2, attention_native.LONGEST + 1, 16) for _ in range(2)), None, SCORER)
-    assert not suits(*(x.detach() for x in (query, key, value)), None, SCORER)
+    assert suits(query, key, value, None)
+    assert not suits(query, key, value, torch.ones(2, 5, 5, dtype=torch.bool))
+    assert not suits(query[:, 0], key[:, 0], value[:, 0], None)
+    assert not suits(*(x.double() for x in (query, key, value)), None)
+    assert not suits(*(heads(2, 2, 5, 24) for _ in range(3)), None)
+    assert not suits(query, *(heads(2, 2, attention_native.LONGEST + 1, 16) for _ in range(2)), None)
+    assert not suits(*(x.detach() for x in (query, key, value)), None)
     with torch.no_grad():
-        assert not suits(query, key, value, None, SCORER)
+        assert not suits(query, key, value, None)
     with torch.autocast("cpu", torch.bfloat16):  # what autocast would have rounded
-        assert not suits(query, key, value, None, SCORER)
+        assert not suits(query, key, value, None)
     monkeypatch.setattr(attention_native, "LEAST", query.numel() * 5 + 1)
-    assert not suits(query, key, value, None, SCORER)
-    assert Dot(16, 16, 0, 0).inner_scale == 1.0
+    assert not suits(query, key, value, None)
+
+
+def test_only_plain_inner_products_come_here(calls: list[None]) -> None:
+    query, key, value = (heads(2, 2, 5, 16) for _ in range(3))
+    attention(query, key, value, None, SCORER, bias=torch.zeros(1, 2, 5, 5))
+    attention(query, key, value, None, SCORER, dropout=0.1)
+    attention(query, key, value, None, SCORER, fused=False)
+    assert not calls
+    attention(query, key, value, None, SCORER)
+    assert len(calls) == 1
 
 
 @pytest.fixture
@@ -141,13 +141,15 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[None]:
         made.append(None)
         return native_attention(*arguments)
 
-    monkeypatch.setattr(tap, "native_attention", counted)
+    monkeypatch.setattr(layers_attention, "native_attention", counted)
     return made
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_a_layer_learns_the_same_and_who_watches_sees_all(groups: int, autocast: bool, calls: list[None]) -> None:
+def test_a_layer_learns_the_same_and_to_watch_it_changes_nothing(
+    groups: int, autocast: bool, calls: list[None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     layer = MultiHeadAttention(64, 4, groups, 0.0, "self", "encoder.0.self")
     x = torch.randn(3, 7, 64, requires_grad=True)
     look = Look(torch.arange(7) < torch.tensor([[7], [5], [2]]), causal=True, turns=torch.randn(7, 2, 16))
@@ -160,13 +162,15 @@ def test_a_layer_learns_the_same_and_who_watches_sees_all(groups: int, autocast:
 
     found = result()
     assert len(calls) == 1
-    seen: list[Tensor] = []
-    hook = layer.tap.register_forward_hook(lambda module, given, output: seen.append(given[0]))
-    expected = result()
-    hook.remove()
-    assert len(calls) == len(seen) == 1
-    for one, other in zip(found, expected, strict=True):
+    with record(layer) as seen:
+        watched = result()
+    assert len(calls) == 2
+    assert all(torch.equal(one, other) for one, other in zip(found, watched, strict=True))
+    assert seen.max_difference < (0.1 if autocast else 1e-5)
+    monkeypatch.setattr(layers_attention, "suits", lambda *given: False)
+    for one, other in zip(found, result(), strict=True):
         torch.testing.assert_close(one, other, rtol=5e-2 if autocast else 1e-4, atol=0.2 if autocast else 1e-4)
+    assert len(calls) == 2
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, calls: list[None]) -> None:
@@ -174,9 +178,9 @@ def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch, calls: list[None]) 
     try:
         monkeypatch.setattr(c_library.shutil, "which", lambda name: None)
         query, key, value = (heads(2, 2, 5, 16) for _ in range(3))
-        assert not suits(query, key, value, None, SCORER)
-        seen = tap.Tap("self", "encoder.0.self", 2)(query, key, value, None, SCORER)
-        assert torch.equal(seen, attention(query, key, value, None, SCORER))
+        assert not suits(query, key, value, None)
+        found = attention(query, key, value, None, SCORER)
+        torch.testing.assert_close(found, attention(query, key, value, None, SCORER, fused=False))
         assert not calls
     finally:
         attention_native.library.cache_clear()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -20,14 +18,6 @@ def _of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     if loss_native.library() is None:
         pytest.skip("no C compiler here")
     monkeypatch.setattr(loss_native, "LEAST", 1)
-
-
-@pytest.fixture(params=[1, 2])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield request.param
-    torch.set_num_threads(before)
 
 
 def written_out(logits: Tensor, bias: Tensor | None, target: Tensor, smoothing: float) -> tuple[Tensor, ...]:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from jumok.errors import BadInput, did_you_mean
+from jumok.layers.attention_native import native_attention, suits
 from jumok.layers.linear import linear
 
 
@@ -93,6 +94,9 @@ def attention(
     dropout: float = 0.0,
 ) -> Tensor:
     """a_t = Σ_s α_ts v_s, in one kernel where the score is an inner product. `key` is a prepared key."""
+    scale = scorer.inner_scale
+    if fused and scale is not None and bias is None and not dropout and suits(query, key, value, mask):
+        return native_attention(query, key, value, mask, scale, causal)
     if not fused or scorer.inner_scale is None or _suits_products(query):
         weights = attention_weights(query, key, mask, scorer, bias, causal)
         return torch.matmul(F.dropout(weights, dropout) if dropout else weights, value)

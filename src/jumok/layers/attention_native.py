@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.layers.attention import Scorer
 from jumok.layers.c_library import c_library
 
 SOURCE = Path(__file__).with_name("attention.c")
@@ -53,22 +52,12 @@ def library() -> ctypes.CDLL | None:
     return loaded
 
 
-def suits(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    scorer: Scorer,
-    bias: Tensor | None = None,
-    causal: bool = False,
-    dropout: float = 0.0,
-) -> bool:
+def suits(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
     """Whether it can be computed here: someone learns from it, it has heads, and sentences are short."""
     if query.dim() != 4 or query.device.type != "cpu" or torch.compiler.is_compiling():
         return False
     learns = torch.is_grad_enabled() and any(x.requires_grad for x in (query, key, value))
-    plain = scorer.inner_scale is not None and bias is None and not dropout
-    if not (learns and plain) or (mask is not None and (mask.dim() != 2 or mask.dtype != torch.bool)):
+    if not learns or (mask is not None and (mask.dim() != 2 or mask.dtype != torch.bool)):
         return False
     numbers = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else query.dtype
     known = value.dtype == numbers and numbers in (torch.float32, torch.bfloat16)

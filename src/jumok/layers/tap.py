@@ -10,7 +10,6 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from jumok.layers.attention import Scorer, attention
-from jumok.layers.attention_native import native_attention, suits
 
 
 class Tap(nn.Module):
@@ -44,7 +43,4 @@ class Tap(nn.Module):
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Tensor:
-        unseen = not self.watched and suits(query, key, value, mask, scorer, bias, causal, dropout)
-        if unseen and scorer.inner_scale is not None:
-            return native_attention(query, key, value, mask, scorer.inner_scale, causal)
         return attention(query, key, value, mask, scorer, bias=bias, causal=causal, dropout=dropout)
