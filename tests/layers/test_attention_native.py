@@ -169,7 +169,10 @@ def test_a_layer_learns_the_same_and_to_watch_it_changes_nothing(
     assert seen.max_difference < (0.1 if autocast else 1e-5)
     monkeypatch.setattr(layers_attention, "suits", lambda *given: False)
     for one, other in zip(found, result(), strict=True):
-        torch.testing.assert_close(one, other, rtol=5e-2 if autocast else 1e-4, atol=0.2 if autocast else 1e-4)
+        if autocast:  # both round, each in its own places: only the whole can be compared
+            assert (one - other).norm() < 3e-2 * other.norm()
+        else:
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     assert len(calls) == 2
 
 
