@@ -7,7 +7,8 @@ The first trains two Transformers on the embedded grammar (en→fr, fr→en); la
 its valid split, and AER is that of its test split. The second trains on real sentences (Tatoeba and Multi30k) and is
 scored on the 447 sentence pairs of the Canadian Hansards (Och and Ney 2000; Mihalcea and Pedersen 2003), which are of
 another world: parliament instead of dogs and breakfasts. There is no other gold to choose on, so each half of the 447
-is read by what was chosen on the other half. Runs that are there already are not trained again.
+is read by what was chosen on the other half. Runs that are there already are not trained again, those that were
+stopped go on, and those with other settings are refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -29,7 +31,10 @@ from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, 
 from jumok.inspect.heads import best_view
 from jumok.inspect.symmetric import METHODS
 from jumok.inspect.view import every_view
-from jumok.recipe import read
+from jumok.recipe import Recipe, read
+from jumok.training.comparison import flat, summarise
+from jumok.training.resuming import with_absolute_paths
+from jumok.training.run import RunFolder
 
 # As the demo's, with dropout: a decoder that can guess a word ("pas" after "n'a") from what it wrote looks elsewhere
 GRAMMAR = [
@@ -187,14 +192,34 @@ def folded(
 def trained(
     recipe: str, keys: Sequence[str], folder: Path, minutes: float | None
 ) -> tuple[api.TrainedTranslator, dict[str, Any]]:
-    """A run, trained where it is not there yet."""
-    seconds = None
-    if not (folder / "best.json").exists():
+    """A run: trained where it is not there, gone on with where it was stopped; one with other settings is refused."""
+    asked, run, seconds = read(recipe, keys), RunFolder(folder), None
+    begun = run.recipe_file.is_file()
+    if begun:
+        check_same(run, asked, minutes)
+    if not begun or summarise(folder).state != "done":
         start = time.process_time()
-        api.train(read(recipe, keys), folder, minutes=minutes, report=False)
-        seconds = round(time.process_time() - start)
-    model = api.load_translator(folder)
-    return model, {"recipe": recipe, "keys": list(keys), "cpu_seconds": seconds}
+        told = minutes if run.pointed("last") is None else None  # the time is told once
+        api.train(None if begun else asked, folder, resume=begun, minutes=told, report=False)
+        seconds = None if begun else round(time.process_time() - start)  # a part would say nothing
+    summary, shipped = summarise(folder), flat(read(recipe).model_dump(mode="json"))
+    own = {key: value for key, value in summary.keys.items() if value != shipped.get(key)}
+    about = {"recipe": recipe, "keys": own, "updates": summary.updates, "minutes": summary.minutes}
+    return api.load_translator(folder), {**about, "cpu_seconds": seconds}
+
+
+def check_same(run: RunFolder, asked: Recipe, minutes: float | None) -> None:
+    """A run is the answer only to what it was trained for. (What `auto` came to is the run's own.)"""
+    before, now = (flat(one.model_dump(mode="json")) for one in (run.recipe(), with_absolute_paths(asked)))
+    differing = [key for key in before | now if before.get(key) != now.get(key) != "auto"]
+    newest = run.pointed("last")
+    if newest is not None:
+        state = json.loads((run.checkpoints / f"step-{newest}" / "state.json").read_text(encoding="utf-8"))
+        differing += ["--minutes"] if state.get("minutes") != minutes else []
+    if differing:
+        sys.exit(
+            f"{run.path} was trained with other settings ({', '.join(differing)}): choose another --runs, or remove it"
+        )
 
 
 def reversed_pairs(pairs: Pairs) -> Pairs:

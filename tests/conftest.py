@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,13 @@ from browser import browser, visit  # noqa: F401  one browser for all rooms: a p
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+with contextlib.suppress(ImportError):  # the tests of a GPU do without it
+    from hypothesis import HealthCheck, settings
+
+    # how long an example takes is the machine's affair; in CI these are hypothesis's own settings
+    settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -87,6 +87,7 @@ class TrainedTranslator(Translator):
         if target is None:
             best = self.nbest([sentence])[0][0]
             return self.attentions([sentence], [best.ids], words, [best.log_probability], view)[0]
+        self.refuse_long([sentence])
         return self.attentions([sentence], [target], words, view=view)[0]
 
     def attentions(

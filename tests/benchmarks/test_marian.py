@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from invariance import differences
 from seeded import seed as seed
 
 from jumok.data.batch import END, PAD, START, UNKNOWN, source_batch
@@ -50,7 +51,12 @@ def test_the_same_outputs(marian: Any, seed: int, tmp_path: Path) -> None:
     rows = [[drawn.randrange(4, WORDS) for _ in range(drawn.randint(1, 9))] for _ in range(6)]
     source = source_batch(rows)
     options = SearchOptions(min_length=LONGEST, max_length=LONGEST)
-    ours = [found[0].tokens for found in generate(fast_stepper(model), source, options)]
+    ours = [tuple(found[0].tokens) for found in generate(fast_stepper(model), source, options)]
+
+    def same(found: list[list[int]]) -> bool:
+        """But for ties: each engine rounds in its own way."""
+        return all(each.tie for each in differences(model, rows, options, ours, [tuple(row) for row in found]))
+
     lengths = {"min_new_tokens": LONGEST, "max_new_tokens": LONGEST}
     ids = theirs.generate(
         input_ids=source.ids,
@@ -59,7 +65,7 @@ def test_the_same_outputs(marian: Any, seed: int, tmp_path: Path) -> None:
         suppress_tokens=[PAD, START],
         **lengths,
     )
-    assert [row[1:LONGEST] for row in ids.tolist()] == ours
+    assert same([row[1:LONGEST] for row in ids.tolist()])
 
     ctranslate2 = pytest.importorskip("ctranslate2")
     translator = ctranslate2.Translator(str(marian.to_ctranslate2(theirs, tmp_path / "ct2")), device="cpu")
@@ -70,7 +76,7 @@ def test_the_same_outputs(marian: Any, seed: int, tmp_path: Path) -> None:
         max_decoding_length=LONGEST,
         suppress_sequences=[[marian.token(PAD)], [marian.token(START)]],
     )
-    assert [[int(word) for word in each.hypotheses[0][: LONGEST - 1]] for each in found] == ours
+    assert same([[int(word) for word in each.hypotheses[0][: LONGEST - 1]] for each in found])
 
 
 def test_what_marian_cannot_hold(marian: Any) -> None:

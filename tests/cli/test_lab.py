@@ -51,6 +51,9 @@ def test_the_command_as_a_user_runs_it(tmp_path: Path) -> None:
     assert "5 scaling: Why the scores are divided by √d_k" in told.stdout
     assert told.stdout.count("  holds  ") >= 3
     assert "their standard deviation grows from" in told.stdout
+    assert "  a first look (effort 0.01), which proves nothing:\n" in told.stdout
+    assert "at a first look (effort 0.01). Page: " in told.stdout
+    assert "more than 2 updates" in told.stdout  # as many as there were
     assert (tmp_path / "lab" / "scaling.png").read_bytes().startswith(b"\x89PNG")
     kept = json.loads((tmp_path / "lab" / "scaling.json").read_text(encoding="utf-8"))
     assert all(verdict["because"] in told.stdout for verdict in kept["verdicts"])
@@ -74,6 +77,15 @@ def test_show_tells_claim_source_file_and_the_last_verdicts(here: Here, made_up:
     assert "jumok lab run three-a" in told
     here("run", "three_a", "--out", made_up)
     assert "the mean is 1.00 over 1" in here("show", "three-a", "--out", made_up).stdout
+    assert "with other code" not in here("show", "three-a", "--out", made_up).stdout
+    here("run", "three_a", "--out", made_up, "--seeds", 2)
+    write_experiment(made_up, "three_a", 3, "'other code'")
+    told = here("show", "three-a", "--out", made_up).stdout
+    assert f"measured in {made_up} with other code, seeds: 1, 2\n" in told
+    assert "the mean is 1.50 over 2\n" in told
+    assert "(holds in 1 of 2 seeds alone)\n" in told
+    here("run", "three_a", "--out", made_up / "look", "--effort", 0.5)
+    assert "a first look (effort 0.5)" in here("show", "three-a", "--out", made_up / "look").stdout
 
 
 def test_one_that_fails_is_told_and_the_rest_is_judged(here: Here, made_up: Path) -> None:
@@ -120,7 +132,9 @@ def test_what_cannot_be_is_refused(here: Here, arguments: tuple[object, ...], wo
 
 def test_a_folder_that_cannot_be_made(here: Here, made_up: Path) -> None:
     (made_up / "file").write_text("")
-    refused(here("run", "one", "--out", made_up / "file" / "lab"), "file", "--out", code=1)
+    refused(here("run", "one", "--out", made_up / "file" / "lab"), "is a file, not a folder", "--out")
+    refused(here("run", "one", "--out", made_up / "file"), "is a file, not a folder", "--out")
+    assert measured(made_up, "one") == []
 
 
 @pytest.mark.full

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,15 @@ def test_bad_input_is_told_and_nothing_begins(
         assert word in said
     assert "Traceback" not in said
     assert not list(out.glob("*-1"))
+
+
+def test_a_place_that_cannot_be_written_to_is_told_before_anything_begins(
+    corpus: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["ladder", *(word for pair in corpus.items() for word in pair)]
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: str(place) != str(tmp_path) and may(place, mode))
+    for out, words in (("ladder", f"{tmp_path} cannot be written to"), ("short.fr/ladder", "short.fr is a file")):
+        assert run_command([*asked, "--out", str(tmp_path / out)]) == 2
+        assert words in capsys.readouterr().err
+        assert not (tmp_path / out).exists()

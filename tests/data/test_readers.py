@@ -247,7 +247,9 @@ def test_damaged_compressed_files(tmp_path: Path, suffix: str) -> None:
     cut = refused(lambda: list(read_lines(write(tmp_path / f"cut{suffix}", packed[:place]))))
     assert f"cut{suffix}: damaged or cut off after line " in cut
     assert 0 < int(cut.split("after line ")[1].split()[0]) < 20_000
-    assert "damaged or cut off" in refused(lambda: list(read_lines(write(tmp_path / f"flip{suffix}", flipped))))
+    # what comes out before the damage is noticed may be no text
+    flip = refused(lambda: list(read_lines(write(tmp_path / f"flip{suffix}", flipped))))
+    assert f"flip{suffix}: damaged or cut off" in flip or "not valid UTF-8" in flip
     assert "damaged or cut off" in refused(lambda: list(read_lines(write(tmp_path / f"end{suffix}", packed[:-1]))))
     assert "at its start" in refused(lambda: list(read_lines(write(tmp_path / f"text{suffix}", b"no such thing\n"))))
 

@@ -27,20 +27,20 @@ def test_a_season_under_noise_and_trend(random: np.random.Generator, season: int
 
 
 def test_a_rough_season_on_a_wandering_level(random: np.random.Generator) -> None:
-    """More often than not would be too easy: it is found in nearly all draws, and these are ten."""
+    """In nearly all draws: of a profile whose halves are alike by chance, half is found."""
     found = []
-    for _ in range(10):
+    for _ in range(40):
         profile = np.tile(random.standard_normal(24), 50)
         wandering = 0.2 * random.standard_normal(len(profile)).cumsum()
         found.append(find_season(profile + wandering + 0.2 * random.standard_normal(len(profile))))
-    assert found.count(24) >= 8, found
+    assert found.count(24) >= 30, found
 
 
 def test_no_season_in_noise_and_random_walks(random: np.random.Generator) -> None:
     noise = [find_season(random.standard_normal(1000)) for _ in range(10)]
-    walks = [find_season(random.standard_normal(1000).cumsum()) for _ in range(20)]
+    walks = [find_season(random.standard_normal(1000).cumsum()) for _ in range(60)]
     assert noise == [1] * 10
-    assert walks.count(1) >= 13, walks
+    assert walks.count(1) >= 39, walks
 
 
 def test_nothing_repeats_in_a_straight_line_or_in_next_to_nothing() -> None:

@@ -24,13 +24,13 @@ SOURCES, TARGETS = [pair.source for pair in PAIRS], [pair.target for pair in PAI
 
 def reverse_of(model: Translator) -> Translator:
     """Any model that reads French and writes English."""
-    other = translator("transformer")
+    other = translator("transformer", precise=True)
     return Translator(other.model, model.target, model.source, other.search, other.max_length, other.device)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
 def test_chunks_and_order_do_not_matter(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = translator(kind)
+    model = translator(kind, precise=True)
     expected = word_links(model, SOURCES, TARGETS)
     assert Aligner(model).align(SOURCES, TARGETS) == expected
     monkeypatch.setattr(module, "CHUNK", 7)
@@ -53,7 +53,7 @@ def test_streaming_reads_no_more_than_a_chunk_ahead(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("method", METHODS)
 def test_two_directions_are_symmetrised(method: str) -> None:
-    model = translator("transformer")
+    model = translator("transformer", precise=True)
     back = reverse_of(model)
     views = View(1, 2, shift=True), View(0)
     both = Aligner(model, views[0], back, views[1], method)
@@ -67,7 +67,7 @@ def test_two_directions_are_symmetrised(method: str) -> None:
 
 def test_the_best_view_of_each_model_is_found() -> None:
     """Gold links made from one head of either: each model is read there."""
-    model = translator("transformer")
+    model = translator("transformer", precise=True)
     view = View(1, 3, shift=True)
     gold = [(links, links) for (links,) in links_of_views(model, SOURCES, TARGETS, [view])]
     assert Aligner.best(model, SOURCES, TARGETS, gold).forward.view == view
@@ -84,7 +84,7 @@ def test_the_best_view_of_each_model_is_found() -> None:
 
 
 def test_what_is_too_long_is_cut_at_whole_words() -> None:
-    model = translator("transformer")
+    model = translator("transformer", precise=True)
     long_source, long_target = " ".join(["The cat sees the dog."] * 60), " ".join(["Le chat voit."] * 90)
     aligner = Aligner(model)
     short, cut, empty, *_ = aligner.align(

@@ -58,7 +58,7 @@ def test_a_word_that_is_absent_already_has_no_part(name: str) -> None:
     found = question.integrated_gradients(8)
     assert torch.equal(found[:, 1], torch.zeros(4))
     assert (found[:, [0, 2, 3, 4]].abs() > 0).all()
-    assert torch.equal(question.occlusion([[1]]), torch.zeros(4, 1)) or question.occlusion([[1]]).abs().max() < 1e-6
+    assert question.occlusion([[1]]).abs().max() < 1e-5  # two rows of one batch may round in different ways
 
 
 @pytest.mark.parametrize("absent", [UNKNOWN, PAD])
@@ -141,7 +141,7 @@ def test_pieces_of_words_are_put_together() -> None:
 
 
 def test_its_own_translation_and_what_cannot_be_asked() -> None:
-    model = translator("lstm")
+    model = translator("lstm", wordy=True)
     own = attribute(model, "The cat sees.", steps=2)
     assert list(own.target[:-1]) == model.translate(["The cat sees."])[0].split()
     with pytest.raises(BadInput, match="empty"):

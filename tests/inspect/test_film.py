@@ -12,7 +12,7 @@ from PIL import Image, ImageSequence
 from jumok.errors import BadInput, Failure
 from jumok.inspect.attention import Attention
 from jumok.inspect.drawing import ink_and_paper
-from jumok.inspect.film import END, START, STEP, film, write_film
+from jumok.inspect.film import END, START, STEP, _Stage, film, write_film
 
 Make = Callable[..., Attention]
 
@@ -59,8 +59,10 @@ def test_the_same_input_gives_the_same_bytes(make_attention: Make) -> None:
 
 
 def test_a_word_that_is_looked_at_stays_dark_and_one_without_a_number_too() -> None:
-    weights = np.array([[1.0, np.nan]])
-    assert len(frames(film(Attention(("a", "b"), ("x",), weights)))) == 2
+    weights = np.array([[0.99, 0.01, np.nan]])
+    one = _Stage(Attention(("a", "b", "c"), ("x",), weights), "", dark=False)
+    one.frame(1)
+    assert [label.get_alpha() for label in one.keys] == [1.0, 0.35, 1.0]
 
 
 def test_what_cannot_be_shown_is_said(make_attention: Make, tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from jumok.inspect.view import View
 from jumok.models.build import build
 from jumok.recipe import Search, Seq2SeqSection, TransformerSection
 from jumok.tasks.translator import Translator
+from jumok.text.special import UNKNOWN
 from jumok.text.tokenizer import Tokenizer, train_tokenizer
 
 PAIRS = list(grammar.pairs("en", "fr", "train", 200))
+PAIRS_OF_TEXT = [("the dog sleeps", "le chien dort")]
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +159,20 @@ def test_a_given_text_keeps_the_words_that_the_vocabulary_does_not_know() -> Non
     (picture,) = forced_attention(translator, ["a b zzz"], ["yyy a d"])
     assert picture.source == ("a", "b", "zzz", "<eos>")
     assert picture.target == ("yyy", "a", "d", "<eos>")
+
+
+@pytest.mark.parametrize("keys", [{"attention": "luong"}, {"kind": "transformer"}])
+def test_an_unknown_word_that_was_written_is_part_of_no_other(keys: dict[str, object]) -> None:
+    tokenizers = tuple(
+        train_tokenizer((side for side in sides), "word", 2000) for sides in zip(*PAIRS_OF_TEXT, strict=True)
+    )
+    translator = a_translator((tokenizers[0], tokenizers[1]), **keys)
+    first, last = translator.target.encode(["le chien"])[0]
+    ids = [first, UNKNOWN, last]
+    (by_words,) = forced_attention(translator, ["the dog sleeps"], [ids])
+    (by_tokens,) = forced_attention(translator, ["the dog sleeps"], [ids], words=False)
+    assert by_words.target == ("le", "<unk>", "chien", "<eos>")
+    np.testing.assert_allclose(by_words.weights, by_tokens.weights)
+    (links,) = word_links(translator, ["the dog sleeps"], [ids])
+    strongest = by_tokens.weights[[0, 2], :3].argmax(axis=1)
+    assert links == {(int(strongest[0]), 0), (int(strongest[1]), 1)}

@@ -93,9 +93,10 @@ def test_the_page_tells_numbers_offline(make: Make, tmp_path: Path, visit: Any, 
     opened.keyboard.press("ArrowRight")  # the first cell
     opened.keyboard.press("ArrowRight")  # the second token of the unit on top
     forward = gates.readings[0]
-    unit = int(np.argsort(-forward.gates["forget"].mean(axis=0), kind="stable")[0])
     told = opened.inner_text(".readout")
-    assert f"of unit {unit} at" in told
+    unit = int(told.partition("of unit ")[2].split()[0])
+    held = forward.gates["forget"].mean(axis=0)
+    assert held[unit] > held.max() - 1 / 255  # the page sorts by its bytes: to it, units nearer than that are alike
     assert float(told.split()[2]) == pytest.approx(forward.gates["forget"][1, unit], abs=0.003)
     assert "at distance 2" in told
     opened.select_option("select >> nth=0", "1")

@@ -12,8 +12,11 @@ from translators import translator
 
 from jumok.cli.attend import attend
 from jumok.errors import BadInput
+from jumok.inspect.all_heads import all_heads
 from jumok.inspect.attention import Attention
+from jumok.inspect.attribution import attribute
 from jumok.inspect.pictures import KINDS, check_picture_path, write_all_heads, write_picture
+from jumok.inspect.rollout import rollout
 
 BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".html": b"<!DOCTYPE html>", ".gif": b"GIF89a", ".json": b"{"}
 SENTENCE, TARGET = "the student reads a book .", "l' étudiant lit un livre ."
@@ -28,7 +31,8 @@ def test_every_ending(make_attention: Callable[..., Attention], tmp_path: Path) 
 
 
 def test_what_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
-    for name, words in (("x.bmp", "none of"), ("nowhere/x.png", "no folder")):
+    (tmp_path / "folder.png").mkdir()
+    for name, words in (("x.bmp", "none of"), ("nowhere/x.png", "no folder"), ("folder.png", "is a folder")):
         with pytest.raises(BadInput, match=words):
             check_picture_path(tmp_path / name)
 
@@ -73,3 +77,24 @@ def test_the_command_writes_films_and_all_heads(tmp_path: Path) -> None:
     assert "(1 map, " in told
     with pytest.raises(BadInput, match="--all draws into a file"):
         invoke(app, "I am a student .", "--all")
+
+
+def test_long_sentences_are_shown_whole_or_refused() -> None:
+    model = translator("transformer")
+    model.max_length = 3
+    for look in (
+        lambda: all_heads(model, SENTENCE, TARGET),
+        lambda: attribute(model, SENTENCE, TARGET),
+        lambda: rollout(model, SENTENCE, TARGET),
+    ):
+        with pytest.raises(BadInput, match="limit is 3"):
+            look()
+
+
+def test_broken_bytes_of_an_argument_are_named(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(attend)
+    for arguments in (["a \udcff"], ["a", "--target", "\udcff"], ["a", "--steps", "\udcff"]):
+        with pytest.raises(BadInput, match=r"not UTF-8 \(byte 0xff\)"):
+            invoke(app, *arguments, "--out", str(tmp_path / "x.json"))
+    assert list(tmp_path.iterdir()) == []

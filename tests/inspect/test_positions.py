@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
@@ -19,7 +20,7 @@ from seeded import seed as seed
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput
 from jumok.inspect.positions import Positions, formula, positions_of, to_json
-from jumok.inspect.positions_picture import draw, page, text, write_positions
+from jumok.inspect.positions_picture import _row, draw, page, text, write_positions
 from jumok.layers.multihead import Look, MultiHeadAttention
 from jumok.layers.position import Rotary
 from jumok.models.build import build
@@ -182,3 +183,26 @@ def test_the_page_answers_with_numbers(tmp_path: Path, visit: Callable[..., Any]
     box = learned.bounding_box()
     learned.hover(position={"x": 5, "y": box["height"] - 5})
     assert "there is no such position" in sections.nth(1).locator(".readout").text_content()
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+def test_distances_are_marked_on_both_sides_of_training(both_ways: bool) -> None:
+    """An encoder's distances go both ways, a decoder's only back: no line outside of the map."""
+    found = [one for one in positions_of(translator("relative"), 20, trained=8) if (len(one.table) > 20) == both_ways]
+    (one,) = found
+    axes = _lines(one)
+    assert sorted(axes) == ([-7.5, 7.5] if both_ways else [-7.5])
+    told = text(one, 80).splitlines()
+    marks = [line.split("─ ")[-1] for line in told if "─" in line]
+    ends = ["longer than in training (8)"] if both_ways else []
+    assert marks == ["longer than in training (8)", "as in training", *ends]
+
+
+def _lines(one: Positions) -> list[float]:
+    """Where the first map has a line across."""
+    figure = plt.figure()
+    panels = figure.subplots(1, 3)
+    _row(panels, one, dark=False)
+    lines = {float(np.asarray(line.get_ydata())[0]) for line in panels[0].lines}
+    plt.close(figure)
+    return list(lines)

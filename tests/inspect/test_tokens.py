@@ -28,9 +28,10 @@ from jumok.text.tokenizer import train_tokenizer
 @pytest.mark.parametrize("kind", ["bpe", "word", "byte", "character"])
 def test_offsets_are_of_the_text_that_was_given(kind: str) -> None:
     model = translator("transformer", kind, beam=5, max_ratio=0.5)
-    model.engine = Engine(model.models, model.device, fast=True)
     texts = [*sentences(3), "  Ein Café, e\u0301t un chien. ", sentences(1)[0]]
     plain = model.translate(texts)
+    model.engine = Engine(model.models, model.device, fast=True)
+    fast = model.translate(texts)  # the same, but where two words were next to alike
     with record(model, layers=[1]) as seen:
         assert model.translate(texts) == plain
     assert "model itself" in seen.notes[0]
@@ -39,7 +40,7 @@ def test_offsets_are_of_the_text_that_was_given(kind: str) -> None:
         one = seen.path(number).records["decoder.1.cross"]
         keys, queries = one.keys(), one.queries()
         assert keys.text == text.strip()
-        assert queries.text.strip() == plain[number].strip()
+        assert queries.text.split() == plain[number].split()  # a random model may write two blanks in a row
         assert (keys.tokens[-1], keys.offsets[-1], queries.tokens[-1]) == ("<eos>", None, "<eos>")
         words = keys.text.split()
         for span, word in zip(keys.spans[:-1], keys.words[:-1], strict=True):
@@ -54,7 +55,7 @@ def test_offsets_are_of_the_text_that_was_given(kind: str) -> None:
     with pytest.raises(BadInput, match="no sentence 'other'"):
         seen.path("other")
     assert not isinstance(model.source, Remembering)
-    assert model.translate(texts) == plain
+    assert model.translate(texts) == fast
 
 
 def test_given_translations_keep_their_own_text() -> None:

@@ -76,7 +76,7 @@ def test_an_untrained_model_knows_no_more_than_chance(seed: int) -> None:
 def test_both_outcomes() -> None:
     def outcome(**deep: float) -> list[bool]:
         loss = {kind: [0.1, deep[kind.replace(" ", "_").replace("-", "_")]] for kind in KINDS}
-        one = {"depths": [2, 24], "loss": loss, "gradient": {kind: [1.0, 1.0] for kind in KINDS}}
+        one = {"depths": [2, 24], "updates": 90, "loss": loss, "gradient": {kind: [1.0, 1.0] for kind in KINDS}}
         return [verdict.holds for verdict in EXPERIMENT.judge([one, one])]
 
     assert outcome(plain=2.77, norm_only=2.7, add_only=WORST, post_norm=2.7, pre_norm=0.2) == [True, True, True]

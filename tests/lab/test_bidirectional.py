@@ -84,10 +84,10 @@ def test_articles_are_those_of_the_gold_alignment() -> None:
     assert (classes[~source.mask] == IGNORED).all()
 
 
-def made(forward: float, both: float) -> dict[str, Any]:
+def made(forward: float, both: float, before: float = 1.0) -> dict[str, Any]:
     return {
         "accuracy": {
-            "forward": {"sign after": forward, "sign before": 1.0, "French article": forward},
+            "forward": {"sign after": forward, "sign before": before, "French article": forward},
             "bidirectional": {"sign after": both, "sign before": both, "French article": both},
         },
         "guessing": {"French article": 0.45},
@@ -98,3 +98,4 @@ def made(forward: float, both: float) -> dict[str, Any]:
 def test_verdicts_follow_the_accuracy() -> None:
     assert [one.holds for one in EXPERIMENT.judge([made(0.5, 1.0)])] == [True] * 4
     assert [one.holds for one in EXPERIMENT.judge([made(0.9, 0.9)])] == [False] * 4
+    assert [one.holds for one in EXPERIMENT.judge([made(0.5, 0.5, before=0.5)])] == [False] * 4  # nothing learned

@@ -50,4 +50,5 @@ def test_both_outcomes(numbers: Any) -> None:
     assert IN_SENTENCES == (1, 8)
     assert outcome({1: 0.1, 2: 0.5, 4: 0.98, 8: 0.99}, {1: 0.8, 8: 0.9}) == [True, True, True]
     assert outcome({1: 0.9, 2: 0.9, 4: 0.5, 8: 0.9}, {1: 0.9, 8: 0.89}) == [False, False, False]
+    assert outcome({1: 0.01, 2: 0.01, 4: 0.01, 8: 0.01}, {1: 0.1, 8: 0.1}) == [False, False, False]  # nothing learned
     assert outcome({1: 0.1, 2: 0.5, 4: 0.98, 8: 0.99}, {1: 1.0, 8: 1.0})[2] is False

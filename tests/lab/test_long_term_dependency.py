@@ -65,6 +65,7 @@ def made(decay: dict[str, float], recall: dict[str, float]) -> dict[str, Any]:
     return {
         "gradient": {name: [decay[name] ** d for d in range(LAGS[-1] + 1)] for name in NETWORKS},
         "lags": list(LAGS),
+        "updates": 7,
         "accuracy": {name: [recall[name]] * len(LAGS) for name in NETWORKS},
     }
 
@@ -76,7 +77,11 @@ def test_verdicts_follow_the_numbers() -> None:
     verdicts = EXPERIMENT.judge([made(vanishing, able)])
     assert [verdict.holds for verdict in verdicts] == [True, False, True, True, True]
     assert f"{0.5**80:.0e}" in verdicts[0].because
+    assert "after 7 updates at most" in verdicts[4].because
     assert math.isclose(float(verdicts[2].because.split("leaves ")[1].split()[0]), 0.6)
+    for rate in (9 ** (-1 / 79), 9 ** (1 / 79)):  # nine times less, or more, from distance 1 to 80
+        matters = made(vanishing | {"attention": rate}, able)
+        assert not EXPERIMENT.judge([matters])[3].holds
     carried = dict(zip(names, (0.99, 0.99, 0.98, 0.97, 0.99, 0.5), strict=True))
     helpless = dict.fromkeys(names, 0.1)
     assert [one.holds for one in EXPERIMENT.judge([made(carried, helpless)])] == [False, True, False, False, False]

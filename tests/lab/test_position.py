@@ -61,5 +61,15 @@ def test_both_outcomes(numbers: Any) -> None:
     assert not holds(with_accuracy("sinusoidal", 1.0, 0.2), "Sinusoidal positions let")
     assert holds(with_accuracy("relative", 1.0, 1.0), "So a task in which order decides")
     assert not holds(with_accuracy("none", 1.0, 1.0), "So a task in which order decides")
+    untrained = {kind: {"by_length": [0.06] * 8, "trained": 0.06, "beyond": 0.06} for kind in KINDS}
+    for start in ("So a task", "Learned", "Sinusoidal positions let", "Rotary", "So does"):
+        assert not holds({**numbers, "accuracy": untrained}, start)
     for name in ("unique", "exist", "Their distances"):
         assert any(verdict.holds for verdict in EXPERIMENT.judge([numbers]) if name in verdict.claim)
+
+
+def test_the_least_that_any_seed_moved_is_told(numbers: Any) -> None:
+    little = {**numbers, "moved": {**numbers["moved"], "learned": 2e-3}}
+    verdict = EXPERIMENT.judge([numbers, little])[0]
+    assert "2e-03 with any" in verdict.because
+    assert not verdict.holds

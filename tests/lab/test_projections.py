@@ -70,4 +70,6 @@ def test_verdicts_follow_the_numbers(numbers: Any) -> None:
     other["trained"]["raw vectors"]["accuracy"] = 0.9
     other["trained"]["Q = K"]["accuracy"] = 1.0
     assert not any(verdict.holds for verdict in EXPERIMENT.judge([other]))
+    untrained = one | {"trained": trained | {"Q, K, V": {"accuracy": 0.03, "weight on itself": 0.1}}}
+    assert [verdict.holds for verdict in EXPERIMENT.judge([untrained])] == [True, False, False, False]
     assert "46%" in EXPERIMENT.judge([one, other])[2].because  # (3% + 90%) / 2

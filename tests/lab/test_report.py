@@ -15,7 +15,7 @@ from matplotlib.image import imread
 from jumok.lab import catalogue
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.report import Shown, drawn, flat, lab_page, shown, write_lab_page
-from jumok.lab.results import Result, Seed, write_result
+from jumok.lab.results import Result, Seed, code_of, write_result
 
 Visit = Callable[..., Any]
 EVIL = "<script>window.hacked=1</script><img src=x onerror='window.hacked=2'>&\""
@@ -39,8 +39,11 @@ def made(number: int, name: str, text: str = "plain") -> Shown:
         draw,
     )
     seeds = [Seed(seed, 1.5 * seed, {"value": 0.12345 * seed, "list": [1, 2.5], text: text}) for seed in (1, 2)]
-    verdicts = [Verdict(f"Claim one {text}", True, f"Because {text} 0.5"), Verdict("Claim two", False, "Because 0.7")]
-    result = Result(name, 1.0, "code", seeds, verdicts)
+    verdicts = [
+        Verdict(f"Claim one {text}", True, f"Because {text} 0.5"),
+        Verdict("Claim two", False, "Because 0.7", (True, False)),
+    ]
+    result = Result(name, 1.0, "code", seeds, verdicts, [1, 2])
     return Shown(experiment, result, *drawn(experiment, result.numbers))
 
 
@@ -76,13 +79,36 @@ def test_what_lies_in_the_folder_is_shown_if_it_can_be(tmp_path: Path) -> None:
     module = catalogue.find("scaling")
     experiment = catalogue.load(module)
     numbers = json.loads(json.dumps(experiment.measure(1, 0.01)))
-    done = Result("scaling", 1.0, "old", [Seed(1, 2.0, numbers)], experiment.judge([numbers]))
+    done = Result("scaling", 1.0, "old", [Seed(1, 2.0, numbers)], experiment.judge([numbers]), [1])
     write_result(tmp_path, done, experiment)
     assert [each.result for each in shown(tmp_path)] == [done]
+    assert [each.other_code for each in shown(tmp_path)] == [True]
+    write_result(tmp_path, replace(done, code=code_of(module)), experiment)
+    assert [each.other_code for each in shown(tmp_path)] == [False]
     write_result(tmp_path, replace(done, verdicts=[]), experiment)  # not all of its seeds are there
     assert shown(tmp_path) == []
     write_result(tmp_path, replace(done, seeds=[Seed(1, 2.0, {"other": 1})]), experiment)  # numbers of other code
     assert shown(tmp_path) == []
+
+
+def test_a_first_look_other_code_and_how_far_seeds_agree_are_marked() -> None:
+    plain = made(1, "one")
+    page = lab_page([plain])
+    assert "Because 0.7 (holds in 1 of 2 seeds alone)" in page
+    assert "Because plain 0.5</span>" in page
+    assert "first look" not in page
+    assert "other code" not in page
+    page = lab_page([replace(plain, result=replace(plain.result, effort=0.1), other_code=True)])
+    assert "1 of 2 hold, a first look (effort 0.1), measured with other code" in page
+    assert "A first look (effort 0.1); measured with other code." in page
+
+
+def test_only_the_seeds_that_were_judged_are_shown() -> None:
+    plain = made(1, "one")
+    page = lab_page([replace(plain, result=replace(plain.result, judged=[2]))])
+    assert "The numbers of 1 seed<" in page
+    assert "seed 2" in page
+    assert "seed 1<" not in page
 
 
 @pytest.mark.browser

@@ -45,6 +45,7 @@ def test_a_softmax_needs_no_training_to_be_judged(numbers: Any) -> None:
 
 
 def test_verdicts_follow_the_numbers(numbers: Any) -> None:
+    numbers |= {"updates": 200}
     numbers["updates to learn"] = {RAW: [60, 100, 200], SCALED: [50, 20, 10]}
     worse = EXPERIMENT.judge([numbers])[3]
     assert worse.holds

@@ -46,5 +46,7 @@ def test_both_outcomes() -> None:
         one = {key: dict(zip(SCORERS, numbers, strict=True)) for key, numbers in values.items()}
         return [verdict.holds for verdict in EXPERIMENT.judge([one, one])]
 
-    assert outcome([60, 61, 62, 55, 40], [0.2, 0.1, 0.1, 0.3, 0.6], [1, 1, 1.2, 9, 2]) == [True] * 5
+    assert outcome([60, 62, 62, 55, 40], [0.2, 0.1, 0.1, 0.3, 0.6], [1, 1, 1.2, 9, 2]) == [True] * 5
     assert outcome([60, 20, 62, 70, 65], [0.2, 0.7, 0.1, 0.05, 0.15], [1, 1, 1.2, 1.5, 2]) == [False] * 5
+    by_noise = [51.0, 50.9, 52.3, 50.6, 50.4]  # by less than another seed would change it
+    assert outcome(by_noise, [0.2, 0.1, 0.1, 0.3, 0.6], [1, 1, 1.2, 9, 2]) == [True, False, False, False, True]

@@ -51,7 +51,7 @@ def test_each_note_is_built_as_it_says(seed: int) -> None:
 
 def test_verdicts_follow_the_numbers(numbers: Any) -> None:
     one, own = STEPS
-    wrong = deepcopy(numbers)
+    wrong = deepcopy(numbers) | {"updates": 200}
     wrong["scaled"][PAPER] |= {"updates to learn": [10, 10], "entropy at the start": 0.7}
     wrong["scaled"][BY_WIDTH] |= {"updates to learn": [30, 30]}
     wrong["scaled"][AFTER] |= {"updates to learn": [200, 200], "entropy at the start": 0.05}

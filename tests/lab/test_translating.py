@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from jumok.data.batch import END, START
 from jumok.lab.translating import Corpus, learned, sentences
 from jumok.recipe import Seq2SeqSection
@@ -15,16 +13,24 @@ def test_sentences_go_with_their_translations_and_no_longer_than_asked(seed: int
     pairs = sentences("train", 60, seed % 1000, size=7)
     corpus = Corpus.of(pairs, longest=7)
     known = {pair.source: pair.target for pair in pairs}
-    seen = 0
-    for batch in islice(corpus.batches(8, seed), 12):
+    assert 0 < len(corpus.rows) < 60
+    seen, batches = 0, corpus.batches(8, seed)
+    while seen <= 60:  # they have no end
+        batch = next(batches)
         sources = corpus.source.decode([row[: row.index(END)] for row in batch.source.ids.tolist()])
         targets = corpus.target.decode([row[1 : row.index(END)] for row in batch.target.ids.tolist()])
         assert (batch.target.ids[:, 0] == START).all()
         assert int(batch.source.lengths.max()) <= 7 + 1  # and <eos>
         assert [known[source] for source in sources] == targets
         seen += len(batch)
-    assert seen > 60
-    assert 0 < len(corpus.rows) < 60
+
+
+def test_those_to_test_may_be_as_short_as_those_to_learn_from() -> None:
+    pairs = sentences("test", 60, 1, size=7)
+    corpus = Corpus.of(pairs, longest=7)
+    short = corpus.within(pairs, 7)
+    assert len(short) == len(corpus.rows)
+    assert short == [pair for pair in pairs if len(corpus.source.encode([pair.source])[0]) <= 7]
 
 
 def test_other_splits_and_seeds_have_other_sentences() -> None:

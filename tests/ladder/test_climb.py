@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from jumok.ladder import climb as climbing
+from jumok.ladder import folder as folders
 from jumok.tasks.metrics import corpus_scores
 from jumok.training.events import MetricsFile
 from jumok.training.run import RunFolder
@@ -107,6 +108,8 @@ def test_another_ladder_in_the_folder_is_refused(
         (["training.learning_rate=0.5"], "training.learning_rate (0.001 there, 0.5 now)"),
         (["--updates", "7"], "--updates (6 there, 7 now)"),
         (["--beam", "3"], "search.beam (2 there, 3 now)"),
+        (["--rungs", "rnn", "--beam", "3"], "search.beam (2 there, 3 now)"),  # a rung that is new shares it too
+        (["--rungs", "rnn", "training.batch_tokens=256"], "training.batch_tokens (512 there, 256 now)"),
         (["--test-source", files[1], "--test-target", files[3]], "the test data"),
     ):
         told = jumok(*asked, *change, "--out", climbed)
@@ -169,6 +172,62 @@ def test_a_budget_in_minutes_is_told_once(asked: list[str], tmp_path: Path, jumo
     again = jumok(*timed)
     assert (again.returncode, "ignored" in again.stderr) == (0, False), again.stderr
     assert results(tmp_path / "out")["rungs"][0]["updates"] == updates
+    with_two = jumok(*timed, "--jobs", 2, "--json")  # nothing is left to train, so nothing trained beside anything
+    assert json.loads(with_two.stdout)["side_by_side"] == {"gru-1": 1}
+    for wrong in (["--seeds", 2, "--jobs", 2], ["--rungs", "gru,luong", "--jobs", 6]):
+        told = jumok(*timed, *wrong)
+        assert (told.returncode, "trained 1 side by side" in told.stderr) == (2, True), told.stderr
+
+
+def test_waves_that_are_not_full_are_told_beforehand(
+    asked: list[str], tmp_path: Path, jumok: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two at a time, then one alone: a minute is worth more to that one."""
+
+    def stop(*anything: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(climbing, "train_side_by_side", stop)
+    budget = asked.index("--updates")
+    command = [*asked[:budget], *asked[budget + 2 :], "--minutes", "0.1", "--out", tmp_path / "out"]
+    told = jumok(*command, "--jobs", 2)
+    assert told.returncode == 130
+    assert "2 at a time, fewer for Transformer, seed 1 (1)" in told.stderr
+    kept = json.loads((tmp_path / "out" / "ladder.json").read_text(encoding="utf-8"))["side_by_side"]
+    assert kept == {"gru-1": 2, "luong-1": 2, "transformer-1": 1}
+    told = jumok(*command, "--jobs", 3)  # nothing has been trained, so there is nothing to differ from
+    assert (told.returncode, "fewer for" in told.stderr) == (130, False)
+
+
+def test_a_kill_before_the_tokenizer_is_saved(
+    climbed: Path, asked: list[str], tmp_path: Path, jumok: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+
+    def stop(*anything: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(folders, "save_tokenizers", stop)
+        assert jumok(*asked, "--rungs", "gru", "--out", out).returncode == 130
+        (out / "ladder.json").rename(out / ".ladder.json.1.tmp")  # as of one that was killed even earlier
+        assert jumok(*asked, "--rungs", "gru", "--out", out).returncode == 130
+    told = jumok(*asked, "--rungs", "gru", "--out", out)
+    assert told.returncode == 0, told.stderr
+    assert (out / "gru-1" / "test.txt").read_bytes() == (climbed / "gru-1" / "test.txt").read_bytes()
+
+
+def test_translations_that_are_gone_are_made_again(
+    climbed: Path, asked: list[str], tmp_path: Path, jumok: Command
+) -> None:
+    out = tmp_path / "ladder"
+    shutil.copytree(climbed, out)
+    (out / "gru-1" / "test.txt").unlink()
+    (out / "gru-2" / "test.txt").write_text("one line\n")
+    told = jumok(*asked, "--rungs", "gru", "--seeds", 2, "--out", out)
+    assert told.returncode == 0, told.stderr
+    for name in ("gru-1", "gru-2"):
+        assert (out / name / "test.txt").read_bytes() == (climbed / name / "test.txt").read_bytes()
 
 
 def test_one_rung_that_fails_does_not_take_the_others_with_it(
@@ -188,6 +247,7 @@ def test_one_rung_that_fails_does_not_take_the_others_with_it(
     assert "Traceback" not in told.stderr
     assert [row["rung"] for row in results(out)["rungs"]] == ["gru", "transformer"]
     assert results(out)["rungs"][1]["gain"] is not None
+    assert "Luong 0 of 1" in (out / "table.md").read_text(encoding="utf-8")
 
 
 def test_a_folder_with_something_else_and_a_busy_one_are_refused(

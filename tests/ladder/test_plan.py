@@ -68,6 +68,8 @@ def test_a_budget_in_updates_is_the_same_for_all() -> None:
     found = plan(GRAMMAR, budget=Budget(updates=120))
     assert {recipe.training.updates for recipe in found.recipes.values()} == {120}
     assert {recipe.training.validate_every for recipe in found.recipes.values()} == {12}
+    own = plan(GRAMMAR, ["rnn", "lstm"], budget=Budget(minutes=1), overrides=["lstm:training.batch_tokens=64"])
+    assert own.recipes["lstm"].training.batch_tokens == 64  # who pays with time may choose
     assert str(Budget(updates=1)) == "1 update"
     assert str(Budget(minutes=1.5)) == "1.5 minutes of training"
 
@@ -102,6 +104,8 @@ def test_settings_know_what_the_files_hold(tmp_path: Path) -> None:
         ({"overrides": ["seed=3"]}, "--seeds"),
         ({"overrides": ["training.updates=3"]}, "--updates"),
         ({"overrides": ["luong:training.updates=3"]}, "--updates"),
+        ({"overrides": ["lstm:training.batch_tokens=64"], "budget": Budget(updates=5)}, "batch_tokens differs"),
+        ({"overrides": ["lstm:training.accumulate=2"], "budget": Budget(updates=5)}, "lstm 2"),
         ({"beam": 0}, "search.beam"),
         ({"device": "tpu"}, "device"),
     ],

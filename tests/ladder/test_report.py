@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,10 @@ import pytest
 from jumok.ladder import scoring
 from jumok.ladder.folder import LadderFolder
 from jumok.ladder.pictures import draw_curves, draw_lengths
-from jumok.ladder.plan import Plan
+from jumok.ladder.plan import Budget, Plan
 from jumok.ladder.report import page
 from jumok.ladder.results import Results, results
+from jumok.ladder.table import caption
 
 Visit = Callable[..., Any]
 EVIL = "<script>window.hacked=1</script> <img src=x onerror='window.hacked=2'>"
@@ -25,7 +27,7 @@ EVIL = "<script>window.hacked=1</script> <img src=x onerror='window.hacked=2'>"
 @pytest.fixture
 def found(climbed: Path, asked: list[str]) -> tuple[Plan, Results]:
     """The ladder that was climbed, from its files alone."""
-    from jumok.ladder.plan import Budget, Files, plan
+    from jumok.ladder.plan import Files, plan
 
     options = dict(zip(asked[1::2], asked[2::2], strict=False))
     files = Files(
@@ -92,7 +94,7 @@ def test_no_text_from_data_is_run(found: tuple[Plan, Results], tmp_path: Path, v
     hostile = [replace(one, outputs=[EVIL] * len(one.outputs)) for one in real.scored]
     shown = replace(real, scored=hostile, pairs=[(EVIL, EVIL)] * len(real.pairs))
     file = tmp_path / "x.html"
-    file.write_text(page(plan, shown, 1, True), encoding="utf-8")
+    file.write_text(page(plan, shown, True), encoding="utf-8")
     view = visit(file)
     assert view.evaluate("window.hacked") is None
     assert view.locator("section[aria-labelledby=translations] img").count() == 0
@@ -102,6 +104,43 @@ def test_no_text_from_data_is_run(found: tuple[Plan, Results], tmp_path: Path, v
 def test_no_rung_that_attends_and_none_that_does_not(found: tuple[Plan, Results]) -> None:
     plan, real = found
     without = [replace(one, found={**one.found, "attention": []}) for one in real.scored]
-    text = page(plan, replace(real, scored=without), 1, False)
+    text = page(plan, replace(real, scored=without), False)
     assert "None of these rungs attends" in text
     assert "attention-data" not in text
+
+
+def test_the_same_sentence_is_the_same_place_in_the_test_set(found: tuple[Plan, Results]) -> None:
+    """Luong wrote nothing for the fourth sentence: its picture of the eighth is not shown beside another's fourth."""
+
+    def picture(place: int) -> dict[str, Any]:
+        return {"sentence": place, "source": [f"word {place}"], "target": ["x"], "weights": [[1.0]]}
+
+    drawn = {"gru": [], "luong": [picture(7)], "transformer": [picture(3), picture(7)]}
+    scored = [replace(one, found={**one.found, "attention": drawn[one.attempt.rung.name]}) for one in found[1].scored]
+    shown = [(rung.name, one.source) for rung, one in replace(found[1], scored=scored).pictures()]
+    assert shown == [("transformer", ("word 3",)), ("luong", ("word 7",)), ("transformer", ("word 7",))]
+
+
+def test_a_seed_that_failed_is_named_and_compared_with_nothing(
+    found: tuple[Plan, Results], climbed: Path, tmp_path: Path
+) -> None:
+    plan, whole = found
+    shutil.copytree(climbed, tmp_path / "ladder")
+    (tmp_path / "ladder" / "luong-1" / "test.json").unlink()
+    left = results(plan, LadderFolder(tmp_path / "ladder"), plan.test_pairs())
+    gru, luong, transformer = (row.each for row in whole.rows)
+    assert [list(row.each) for row in left.rows] == [[1, 2], [2], [1, 2]]
+    assert left.rows[1].gain == pytest.approx(luong[2] - gru[2])
+    assert left.rows[2].gain == pytest.approx(transformer[2] - luong[2])
+    assert any("Luong 1 of 2" in line for line in caption(plan, left))
+    assert not any("missing" in line for line in caption(plan, whole))
+
+
+def test_who_had_fewer_beside_it_is_named_where_the_budget_is_time(found: tuple[Plan, Results]) -> None:
+    plan, real = found
+    assert "side by side" not in caption(plan, real)[0]
+    beside = dict.fromkeys(real.side_by_side, 4) | {"transformer-2": 2}
+    for budget, said in ((Budget(minutes=1), True), (Budget(updates=6), False)):
+        told = caption(replace(plan, budget=budget), replace(real, side_by_side=beside))[0]
+        assert "up to 4 runs side by side" in told
+        assert ("2 for Transformer, seed 2: a minute was worth more" in told) == said

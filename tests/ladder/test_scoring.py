@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jumok.errors import Failure
-from jumok.ladder.scoring import drawn_sentences, read_attention, read_score, read_translations, tutorial_bleu
+from jumok.ladder.scoring import FORMAT, drawn_sentences, read_attention, read_score, tutorial_bleu
 from jumok.tasks.metrics import corpus_scores
 from jumok.training.run import RunFolder
 
@@ -27,20 +26,21 @@ def test_scores_that_are_not_whole_are_none(tmp_path: Path) -> None:
     for content in ("{", "[]", '{"format": 99}'):
         (tmp_path / "test.json").write_text(content)
         assert read_score(run) is None
-    (tmp_path / "test.txt").write_text("one\ntwo\n")
-    assert read_translations(run, 2) == ["one", "two"]
-    with pytest.raises(Failure, match="2 lines for 3 sentences"):
-        read_translations(run, 3)
+    (tmp_path / "test.json").write_text(f'{{"format": {FORMAT}, "sentences": 2}}')
+    assert read_score(run) is None  # without its translations
+    for lines, whole in (("one\ntwo\n", True), ("one\n", False), ("one\ntwo\nthree\n", False)):
+        (tmp_path / "test.txt").write_text(lines)
+        assert (read_score(run) is not None) == whole
 
 
 def test_attention_comes_back_as_it_was(climbed: Path) -> None:
     found = read_score(RunFolder(climbed / "luong-1"))
     assert found is not None
-    for picture in read_attention(found):
+    for picture in read_attention(found).values():
         assert picture.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
     without = read_score(RunFolder(climbed / "gru-1"))
     assert without is not None
-    assert read_attention(without) == []
+    assert read_attention(without) == {}
 
 
 def test_lower_cased_and_tokenised_as_everywhere_else_here() -> None:

@@ -131,8 +131,9 @@ def test_more_sentences_make_a_narrower_interval(chance: random.Random) -> None:
     assert widths[1] < 0.6 * widths[0]
 
 
-def test_equally_good_systems_are_rarely_told_apart(chance: random.Random) -> None:
+def test_equally_good_systems_are_rarely_told_apart() -> None:
     """p is small about as often as it says: of 40 pairs that differ by chance alone, few are below 0.05."""
+    chance = random.Random(1)  # that few are below is likely, not certain: the same pairs in every run
     found = []
     for _ in range(40):
         references = sentences(chance, 60)
@@ -140,7 +141,7 @@ def test_equally_good_systems_are_rarely_told_apart(chance: random.Random) -> No
         one, other = draws(systems, bleu, 150)
         gain = float(bleu(systems[0].sum(axis=0)) - bleu(systems[1].sum(axis=0)))
         found.append(p_value(gain, one - other))
-    assert sum(p < 0.05 for p in found) <= 10  # expected 2; more than 10 comes once in ten thousand times
+    assert sum(p < 0.05 for p in found) <= 10  # expected 2
 
 
 def test_the_same_draws_every_time_and_the_same_sentences_for_all(chance: random.Random) -> None:

@@ -152,7 +152,9 @@ def test_a_layer_learns_the_same_and_to_watch_it_changes_nothing(
 ) -> None:
     layer = MultiHeadAttention(64, 4, groups, 0.0, "self", "encoder.0.self")
     x = torch.randn(3, 7, 64, requires_grad=True)
-    look = Look(torch.arange(7) < torch.tensor([[7], [5], [2]]), causal=True, turns=torch.randn(7, 2, 16))
+    angles = torch.randn(7, 8).repeat(1, 2)  # turned, not stretched: large scores would be rounded too coarsely
+    turns = torch.stack((angles.cos(), angles.sin()), dim=1)
+    look = Look(torch.arange(7) < torch.tensor([[7], [5], [2]]), causal=True, turns=turns)
     upstream = torch.randn(3, 7, 64)
 
     def result() -> list[Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from jumok.layers.dropout import Dropout, keep_mask
+from jumok.layers.dropout import Dropout, WordDropout, keep_mask
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 0.9])
@@ -44,7 +44,7 @@ def test_what_it_drops_gets_no_gradient(dtype: torch.dtype) -> None:
     y.sum().backward()
     assert y.dtype == x.grad.dtype == dtype
     torch.testing.assert_close(y, x.detach() * x.grad)
-    assert ((x.grad == 0) == (y == 0)).all()
+    assert ((x.grad == 0) == (y == 0))[x != 0].all()  # one in 2²⁴ normal draws is 0 by itself
 
 
 def test_onto_a_residual_it_is_the_sum() -> None:
@@ -81,3 +81,14 @@ def test_compiled_it_drops_too() -> None:
     torch._dynamo.reset()
     y = torch.compile(layer, backend="aot_eager", fullgraph=True)(x)
     assert abs((y == 0).float().mean().item() - 0.5) < 0.03
+
+
+def test_words_go_as_a_whole_and_each_for_itself() -> None:
+    layer, x = WordDropout(0.4), torch.randn(40, 50, 3).abs() + 0.1
+    shares = layer(x) / x
+    torch.testing.assert_close(shares, shares[..., :1].expand_as(shares))  # a product and a quotient round
+    kept = shares[..., 0] > 0
+    torch.testing.assert_close(shares[kept], torch.full_like(shares[kept], 1 / 0.6), rtol=1e-4, atol=0)
+    assert abs(kept.double().mean().item() - 0.6) < 6 * (0.24 / kept.numel()) ** 0.5
+    assert kept.any(dim=0).all()  # no position is always unseen
+    assert torch.equal(layer.eval()(x), x)

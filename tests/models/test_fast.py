@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from invariance import Trembling, differences, refilled
 from steppers import WORDS, any_model, model_of, side_by_side, some_rows
 from torch import Tensor
 
@@ -21,8 +22,9 @@ from jumok.models.compiled import CompiledTransformer, compiles
 from jumok.models.fast import fast_stepper
 from jumok.models.fast_cpu import FastTransformer
 from jumok.models.seq2seq import Seq2Seq
+from jumok.models.transformer import Transformer
 from jumok.recipe import Seq2SeqSection
-from jumok.search import SearchOptions, generate, refill
+from jumok.search import Hypothesis, SearchOptions, generate
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-5}
 KINDS = [FastTransformer, CompiledTransformer]
@@ -62,15 +64,30 @@ def test_every_model_and_every_search(kind: Kind, case: int, seed: int, monkeypa
             assert all((part[:, width:] == 0).all() for part in found.coverage)
 
 
+def outputs_of(hypotheses: list[Hypothesis]) -> list[list[int]]:
+    return [one.tokens for one in hypotheses]
+
+
+def is_tie(model: Transformer, row: list[int], options: SearchOptions) -> bool:
+    """Whether log-probabilities that move by no more than rounding could move them give other outputs."""
+    batch = source_batch([row])
+    (plain,) = generate(model, batch, options)
+    moved = (generate(Trembling(model, 1e-5, draw), batch, options)[0] for draw in range(50))
+    return any(outputs_of(found) != outputs_of(plain) for found in moved)
+
+
 @pytest.mark.parametrize("beam", [1, 5])
 def test_the_same_translations(kind: Kind, beam: int, seed: int) -> None:
     drawn = random.Random(seed)
     model = any_model(drawn)
-    rows = source_batch([[drawn.randrange(4, 60) for _ in range(drawn.randint(1, 12))] for _ in range(9)])
+    rows = [[drawn.randrange(4, 60) for _ in range(drawn.randint(1, 12))] for _ in range(9)]
     options = SearchOptions(beam=beam, nbest=beam, max_length=25)
-    for ours, theirs in zip(generate(kind(model), rows, options), generate(model, rows, options), strict=True):
-        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
-        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
+    found, expected = (generate(stepper, source_batch(rows), options) for stepper in (kind(model), model))
+    for row, ours, theirs in zip(rows, found, expected, strict=True):
+        if outputs_of(ours) != outputs_of(theirs):
+            assert is_tie(model, row, options), (ours, theirs)
+        else:
+            assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
 
 
 def test_a_batch_that_is_kept_full_for_long(kind: Kind, seed: int) -> None:
@@ -78,9 +95,10 @@ def test_a_batch_that_is_kept_full_for_long(kind: Kind, seed: int) -> None:
     drawn = random.Random(seed)
     model = model_of(position=drawn.choice(["learned", "relative", "rotary"]), max_positions=13)
     options = SearchOptions(beam=2, max_length=13)
-    rows = [([drawn.randrange(4, 60) for _ in range(drawn.randint(1, 12))], options) for _ in range(40)]
-    found, expected = (dict(refill(stepper, rows, 5)) for stepper in (kind(model), model))
-    assert [found[place][0].tokens for place in range(40)] == [expected[place][0].tokens for place in range(40)]
+    rows = [[drawn.randrange(4, 60) for _ in range(drawn.randint(1, 12))] for _ in range(40)]
+    found, expected = (refilled(stepper, rows, options, 5) for stepper in (kind(model), model))
+    unequal = differences(model, rows, options, expected, found)
+    assert all(difference.tie for difference in unequal), unequal
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])
@@ -182,10 +200,10 @@ def test_made_once_and_again_when_the_weights_change() -> None:
     batch = some_rows(random.Random(1))
     before = log_probs(first, batch)
     with torch.no_grad():
-        model.bias[7] += 3.0
+        model.bias[7] -= 30.0
     second = fast_stepper(model)
     assert second is not first
-    assert (log_probs(second, batch)[..., 7] > before[..., 7] + 0.5).all()
+    assert (log_probs(second, batch)[..., 7] < before[..., 7] - 0.5).all()
 
 
 def test_nothing_keeps_a_model_that_is_gone() -> None:

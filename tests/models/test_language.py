@@ -137,7 +137,7 @@ def test_reading_on_equals_reading_at_once(kind: str) -> None:
 @every_kind
 @torch.no_grad()
 def test_the_search_goes_on_from_prompts_as_it_would_alone(kind: str, beam: int) -> None:
-    model = model_of(kind)
+    model = model_of(kind).double()  # in float32 two words may be as likely but for the last digit
     prompts = [random_ids(1, length)[0].tolist() for length in (1, 7, 4)]
     options = SearchOptions(beam=beam, max_length=8)
     together = generate(model, Sequences.pad(prompts), options)
@@ -192,7 +192,7 @@ def test_dropout_has_one_mask_for_all_positions() -> None:
     masked = model._locked(torch.ones(4, 50, 16))
     assert torch.equal(masked, masked[:, :1].expand_as(masked))
     assert set(masked.unique().tolist()) == {0.0, 2.0}
-    assert not torch.equal(masked[0], masked[1]), "but its own for each row"
+    assert (masked != masked[:1]).any(), "but its own for each row"
 
 
 def test_a_dropped_word_is_unseen_everywhere() -> None:

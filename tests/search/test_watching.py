@@ -9,7 +9,7 @@ import torch
 from steppers import WORDS, model_of
 
 from jumok.data.batch import END, START, source_batch
-from jumok.search import Completed, Decoding, SearchOptions
+from jumok.search import Completed, Decoding, Finished, SearchOptions
 from jumok.search.watching import watched
 
 
@@ -18,6 +18,7 @@ class Notes:
 
     def __init__(self) -> None:
         self.written: list[tuple[int, list[int]]] = []  # of each live hypothesis: its row, and what it has read
+        self.finished: dict[int, list[list[int]]] = {}  # the outputs of each row, in the order of their ends
         self.ended: dict[int, list[int]] = {}
 
     def reading(self, search: object, stepper: Any, rows: Sequence[int], batch: Any) -> None:
@@ -30,10 +31,13 @@ class Notes:
 
     def chosen(self, search: object, happened: Sequence[Any], parents: Any) -> None:
         for event in happened:
-            if isinstance(event, Completed):
-                best = event.hypotheses[0].tokens
+            if isinstance(event, Finished):
                 own = [read[1:] for row, read in self.written if row == event.row]
-                assert any(read[: len(best)] == best[: len(read)] for read in own)
+                assert event.output.tokens in own, "what ended is what was read"
+                self.finished.setdefault(event.row, []).append(event.output.tokens)
+            elif isinstance(event, Completed):
+                best = event.hypotheses[0].tokens
+                assert best in self.finished[event.row]
                 self.ended[event.row] = best
         self.written = [self.written[parent] for parent in parents.tolist()]
 
@@ -41,7 +45,7 @@ class Notes:
 def test_what_is_told_is_enough_to_follow_every_row() -> None:
     torch.manual_seed(torch.seed() % 2**31)
     model, notes = model_of(), Notes()
-    options = SearchOptions(beam=3, max_length=9, forbidden=(0, START))
+    options = SearchOptions(beam=3, min_length=5, max_length=9, forbidden=(0, START))  # nothing ends in three steps
 
     def some(count: int) -> Any:
         return source_batch([torch.randint(4, WORDS, (1 + number,)).tolist() for number in range(count)])

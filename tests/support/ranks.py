@@ -23,9 +23,16 @@ def together(world: int, function: Callable[..., Any], *arguments: Any, timeout:
     context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
     if forks:
         context.set_forkserver_preload(["jumok.api", "torch._dynamo", "torch.distributed.fsdp"])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as kept:
+        # bound and not listening: the first process may listen there, and nobody else is given the port meanwhile
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        return _together(context, world, kept.getsockname()[1], function, arguments, timeout)
+
+
+def _together(
+    context: Any, world: int, port: int, function: Callable[..., Any], arguments: Any, timeout: float
+) -> list[Any]:
     common = {**os.environ, "WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     started = []
     for rank in range(world):

@@ -33,8 +33,14 @@ def tokenizers(kind: str) -> tuple[Tokenizer, Tokenizer]:
     )
 
 
-def translator(model: str = "transformer", kind: str = "bpe", **search: object) -> Translator:
-    """Fresh random weights; the seed is printed for a failing test."""
+def translator(
+    model: str = "transformer", kind: str = "bpe", precise: bool = False, wordy: bool = False, **search: object
+) -> Translator:
+    """Fresh random weights; the seed is printed for a failing test.
+
+    `precise`: in float64, where rounding decides no tie, so that the same comes out in every company.
+    `wordy`: words come out, whatever the weights: left to itself, one model in some hundreds writes nothing but blanks.
+    """
     seed = secrets.randbelow(2**31)
     print(f"{model}, {kind}, seed {seed}")
     torch.manual_seed(seed)
@@ -44,8 +50,16 @@ def translator(model: str = "transformer", kind: str = "bpe", **search: object) 
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(1.5)  # a random model is undecided: ties would be too near
+        if wordy:
+            texts = target.decode([[id] for id in range(target.size)])
+            network.bias[[id for id, text in enumerate(texts) if not text.strip()]] = -30.0  # <eos> is one of them
     return Translator(
-        network, source, target, Search(**{"beam": 3, "max_ratio": 1.0, "max_extra": 8, **search}), 200, CPU
+        network.double() if precise else network,
+        source,
+        target,
+        Search(**{"beam": 3, "max_ratio": 1.0, "max_extra": 8, **search}),
+        200,
+        CPU,
     )
 
 

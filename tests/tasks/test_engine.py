@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
 
 def written(model: Translator) -> list[tuple[int, ...]]:
-    return [ranks[0].ids for ranks in model.nbest(sentences(9), batch=4)]
+    return [ranks[0].ids for ranks in model.nbest(sentences(9), batch=4, min_length=2)]  # one word at least
 
 
 def host(model: Translator, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
@@ -48,16 +49,22 @@ def host(model: Translator, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, 
         return written(model)
 
 
-def test_while_weights_change_nothing_is_captured_or_kept(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_weights_change_nothing_is_captured_or_kept(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch, is_tie: Callable[..., bool]
+) -> None:
+    def as_on_the_host(found: list[tuple[int, ...]]) -> bool:
+        rows = zip(sentences(9), found, host(model, monkeypatch), strict=True)
+        return all(one == other or is_tie(model, text, min_length=2) for text, one, other in rows)
+
     model = translator()
     before = written(model)
     assert [options["graphs"] for options in calls] == [False] * 3
     assert model.model not in on_device._SEARCHES
-    assert before == host(model, monkeypatch)
+    assert as_on_the_host(before)
     with torch.no_grad():
         model.model.bias[before[0][0]] -= 9.0
     after = written(model)
-    assert after == host(model, monkeypatch)
+    assert as_on_the_host(after)
     assert after != before
 
 

@@ -15,7 +15,10 @@ from jumok.models.build import build
 from jumok.recipe import Seq2SeqSection, TransformerSection
 from jumok.tasks.translation import TranslationObjective
 
-SMALL = {"width": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+SMALL = {
+    "width": 16, "heads": 2, "feed_forward": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0,
+    "activation": "gelu",  # smooth: where ReLU has its edge, the last digit decides about a whole gradient
+}  # fmt: skip
 
 
 def objective_of(r_drop: float) -> TranslationObjective:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,12 +21,20 @@ from jumok.tasks.translator import Translation, Translator
 from jumok.tasks.wishes import Asked, BadSentence, Sentence, Wishes
 
 KINDS = ("bpe", "unigram", "word", "character", "byte")
+Agree = Callable[..., None]
 
 
-def agree(one: list[Translation], other: list[Translation]) -> None:
+@pytest.fixture
+def agree(is_tie: Callable[..., bool]) -> Agree:
     """The same texts, ties aside."""
-    for left, right in zip(one, other, strict=True):
-        assert left.ids == right.ids or left.score == pytest.approx(right.score, abs=1e-5)
+
+    def check(
+        translating: Translator, text: str, one: list[Translation], other: list[Translation], **wishes: Any
+    ) -> None:
+        if [left.ids for left in one] != [right.ids for right in other]:
+            assert is_tie(translating, text, len(one), **wishes), (text, one, other)
+
+    return check
 
 
 def fast(translating: Translator) -> Translator:
@@ -37,29 +46,31 @@ def fast(translating: Translator) -> Translator:
 
 
 @pytest.mark.parametrize("model", ["transformer", "lstm"])
-def test_neither_company_nor_order_nor_engine_changes_a_translation(model: str) -> None:
+def test_neither_company_nor_order_nor_engine_changes_a_translation(model: str, agree: Agree) -> None:
     translating = translator(model)
     texts = sentences(20)
     alone = [translating.nbest([text], 2)[0] for text in texts]
-    for engine in (translating, fast(translating)):
+    for engine in (translating.engine, Engine(translating.models, CPU, fast=True)):
+        translating.engine = engine
         order = random.sample(range(len(texts)), len(texts))
-        mixed = engine.nbest([texts[place] for place in order], 2, batch=random.randint(1, 9))
+        mixed = translating.nbest([texts[place] for place in order], 2, batch=random.randint(1, 9))
         for place, found in zip(order, mixed, strict=True):
-            agree(found, alone[place])
+            agree(translating, texts[place], found, alone[place])
 
 
-def test_the_search_that_stays_on_a_device_gives_every_row_its_own() -> None:
+def test_the_search_that_stays_on_a_device_gives_every_row_its_own(is_tie: Callable[..., bool]) -> None:
     """Here the device is the CPU, which it would not be chosen for."""
     translating = fast(translator())
     asked = Asked(Wishes(nbest=2), translating.search, translating.phrases)
-    sources = translating.source.encode(sentences(8))
+    texts = sentences(8)
+    sources = translating.source.encode(texts)
     rows = [(source, asked.options(n, Sentence(""), len(source))[0]) for n, source in enumerate(sources)]
     there = dict(translating.engine._on_device(rows, 3))
     here = dict(translating.engine.search(rows, 4))
     assert sorted(there) == sorted(here) == list(range(8))
-    for place in there:
-        for left, right in zip(there[place], here[place], strict=True):
-            assert left.tokens == right.tokens or left.score == pytest.approx(right.score, abs=1e-4)
+    for place, text in enumerate(texts):
+        left, right = ([one.tokens for one in found[place]] for found in (there, here))
+        assert left == right or is_tie(translating, text, 2), (left, right)
 
 
 def test_the_engine_of_a_loaded_transformer_is_the_packed_one() -> None:
@@ -95,10 +106,12 @@ def test_every_translation_holds_what_is_required(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_translation_holds_what_is_forbidden(kind: str) -> None:
     """The words that the model likes best, so that forbidding them costs it something."""
-    translating = translator(kind=kind)
     texts = sentences(5)
-    before = " ".join(one.text for ranks in translating.nbest(texts, 3) for one in ranks)
-    words = re.findall(r"[^\W\d_]{2,}", before)
+    for _ in range(20):  # one model in some hundreds writes nothing but blanks and signs
+        translating = translator(kind=kind)
+        before = " ".join(one.text for ranks in translating.nbest(texts, 3) for one in ranks)
+        if words := re.findall(r"[^\W\d_]{2,}", before):
+            break
     liked = sorted(set(words), key=words.count)[-3:]
     assert liked
     found = translating.nbest(texts, 3, forbid=liked)
@@ -107,13 +120,12 @@ def test_no_translation_holds_what_is_forbidden(kind: str) -> None:
 
 
 def test_what_is_asked_of_one_sentence_is_asked_of_it_alone() -> None:
-    translating = translator()
+    translating = translator(precise=True)
     first, second, third = sentences(3)
-    plain = translating.translate([first, second, third])
     asked = [first, Sentence(second, prefix="Le chat", require=("maison",)), Sentence(third, require=("livre",))]
     found = translating.translate(asked, require=["rouge"])
     assert "rouge" in found[0]
-    assert "maison" not in found[0] or "maison" in plain[0]
+    assert found[:1] == translating.translate([first], require=["rouge"])
     assert found[1].startswith("Le chat")
     assert all(word in found[1] for word in ("maison", "rouge"))
     assert all(word in found[2] for word in ("livre", "rouge"))
@@ -132,6 +144,8 @@ def test_lengths_count_the_end() -> None:
 
 def test_no_ngram_comes_twice() -> None:
     translating = translator(no_repeat_ngram=2)
+    with torch.no_grad():
+        translating.model.bias[20] += 10.0  # a word that the model would rather say again and again
     for (one,) in translating.nbest(sentences(6), min_length=15, max_length=30):
         pairs = list(zip(one.ids, one.ids[1:], strict=False))
         assert len(set(pairs)) == len(pairs)
@@ -140,9 +154,9 @@ def test_no_ngram_comes_twice() -> None:
 
 
 def test_samples_depend_on_seed_and_sentence_alone() -> None:
-    translating = translator()
+    # in float64: the edge between two words can be nearer than float32 is exact
+    translating = translator(precise=True)
     texts = sentences(6)
-    # among few words: the edge between two of many can be nearer than rounding is exact
     drawn = translating.nbest(texts, 3, sample=True, seed=5, top_k=4)
     assert [len(ranks) for ranks in drawn] == [3] * 6
     assert any(len({one.ids for one in ranks}) > 1 for ranks in drawn), "three draws, not one three times"
@@ -208,16 +222,16 @@ def test_a_problem_names_its_sentence_in_the_whole_input() -> None:
             translator().translate(["I am.", asked], forbid=["chat"])
 
 
-def test_hooks_and_changed_weights_count_from_the_next_search_on() -> None:
+def test_hooks_and_changed_weights_count_from_the_next_search_on(agree: Agree) -> None:
     translating, texts = translator(), sentences(6)
     quick, plain = Engine(translating.models, CPU, fast=True), Engine(translating.models, CPU)
 
     def same_of_both() -> list[list[Translation]]:
         results = []
         for translating.engine in (quick, plain):
-            results.append(translating.nbest(texts))
-        for one, other in zip(*results, strict=True):
-            agree(one, other)
+            results.append(translating.nbest(texts, min_length=2))  # one word at least
+        for text, one, other in zip(texts, *results, strict=True):
+            agree(translating, text, one, other, min_length=2)
         return results[0]
 
     before = same_of_both()
@@ -226,8 +240,8 @@ def test_hooks_and_changed_weights_count_from_the_next_search_on() -> None:
     assert [found[0].score for found in same_of_both()] != pytest.approx([found[0].score for found in before], abs=1e-4)
     for handle in handles:
         handle.remove()
-    for one, other in zip(same_of_both(), before, strict=True):
-        agree(one, other)
+    for text, one, other in zip(texts, same_of_both(), before, strict=True):
+        agree(translating, text, one, other, min_length=2)
     assert isinstance(quick.stepper, CompiledTransformer | FastTransformer)
     word = before[0][0].ids[0]
     with torch.no_grad():
@@ -238,13 +252,13 @@ def test_hooks_and_changed_weights_count_from_the_next_search_on() -> None:
 # ------------------------------------------------------------ ensembles
 
 
-def test_an_ensemble_of_one_model_twice_is_that_model() -> None:
+def test_an_ensemble_of_one_model_twice_is_that_model(agree: Agree) -> None:
     one = translator()
     alone = one.nbest(sentences(5), 2)
     one.models = (one.model, one.model)
     one.engine = Engine(one.models, CPU, fast=True)
-    for twice, once in zip(one.nbest(sentences(5), 2), alone, strict=True):
-        agree(twice, once)
+    for text, twice, once in zip(sentences(5), one.nbest(sentences(5), 2), alone, strict=True):
+        agree(one, text, twice, once)
 
 
 def test_an_ensembles_log_probability_is_that_of_its_scores() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 
+from jumok.cli.typed import require_text
 from jumok.errors import BadInput
 
 
@@ -18,7 +19,9 @@ def attend(
     layer: int | None = typer.Option(
         None, "--layer", help="Of a Transformer, counted from 0. (default: the second to last, which follows the words)"
     ),
-    head: int | None = typer.Option(None, "--head", help="One of its heads, counted from 0. (default: their mean)"),
+    head: int | None = typer.Option(
+        None, "--head", help="One of its heads, counted from 0. (default: their mean; --steps: 0)"
+    ),
     kind: str = typer.Option(
         "cross",
         "--kind",
@@ -46,6 +49,7 @@ def attend(
     from jumok.inspect.pictures import check_picture_path, write_all_heads, write_picture
     from jumok.inspect.terminal import show
 
+    require_text(sentence=sentence, target=target, steps=steps)
     if steps is not None:
         if every:
             raise BadInput("--steps is about one head, --all about all of them: leave one of the two out")

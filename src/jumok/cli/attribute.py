@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from jumok.cli.typed import require_text
+
 SHOWN = 3  # words of each ranking
 
 
@@ -37,6 +39,7 @@ def attribute(
     from jumok.inspect.pictures import check_picture_path
     from jumok.inspect.view import View
 
+    require_text(sentence=sentence, target=target)
     if out is not None:
         check_picture_path(out, KINDS)
     model = api.load_translator(run, device).tagged(tag)

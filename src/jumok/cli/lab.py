@@ -13,6 +13,7 @@ from jumok.errors import BadInput, Failure
 
 if TYPE_CHECKING:
     from jumok.lab.experiment import Verdict
+    from jumok.lab.results import Result
     from jumok.lab.runner import Event
 
 app = typer.Typer(
@@ -51,7 +52,7 @@ def show(
     import sys
 
     from jumok.lab import catalogue
-    from jumok.lab.results import read_result
+    from jumok.lab.results import code_of, read_result
 
     module = catalogue.find(name)
     experiment = catalogue.load(module)
@@ -61,8 +62,9 @@ def show(
     typer.echo(f"\n{experiment.about}\n\nfrom: {experiment.source}\nfile: {code.__file__}")
     result = read_result(out, catalogue.name_of(module))
     if result is not None and result.verdicts:
-        typer.echo(f"\nmeasured in {out}, seeds: {', '.join(str(seed.seed) for seed in result.seeds)}")
-        _print_verdicts(result.verdicts)
+        other = "" if result.code == code_of(module) else " with other code"
+        typer.echo(f"\nmeasured in {out}{other}, seeds: {', '.join(map(str, result.judged))}")
+        _print_verdicts(result)
     else:
         typer.echo(f"\nMeasure it: jumok lab run {catalogue.name_of(module)}")
 
@@ -117,16 +119,19 @@ def _run(
     debug = bool(context.find_root().params.get("debug"))
     failed: list[str] = []
     verdicts: list[Verdict] = []
+    first_look = ""
     for event in run_lab(modules, seeds, out, jobs, effort, again):
         _tell(event, debug)
         if isinstance(event, Failed):
             failed.append(event.name)
         elif isinstance(event, Finished):
             verdicts += event.result.verdicts
+            first_look = event.result.first_look and f", at {event.result.first_look}"
     if verdicts:
         held = sum(verdict.holds for verdict in verdicts)
         typer.echo(
-            f"{counted(len(verdicts), 'claim')}: {held} hold, {len(verdicts) - held} do not. Page: {out}/lab.html"
+            f"{counted(len(verdicts), 'claim')}: {held} hold, {len(verdicts) - held} do not{first_look}. "
+            f"Page: {out}/lab.html"
         )
     if failed:
         raise Failure(f"not measured: {', '.join(dict.fromkeys(failed))} (`jumok --debug lab …` shows where)")
@@ -138,7 +143,7 @@ def _tell(event: Event, debug: bool) -> None:
     if isinstance(event, Finished):
         experiment = event.experiment
         typer.echo(f"\n{experiment.number} {event.result.name}: {experiment.title}")
-        _print_verdicts(event.result.verdicts)
+        _print_verdicts(event.result)
         typer.echo(f"  figure: {event.picture}\n")
     elif isinstance(event, Failed):
         seed = "" if event.seed is None else f", seed {event.seed}"
@@ -149,7 +154,11 @@ def _tell(event: Event, debug: bool) -> None:
         typer.echo(f"[{event.done}/{event.of}] {event.name}, seed {event.seed}: {event.seconds:.0f} s", err=True)
 
 
-def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    for verdict in verdicts:
+def _print_verdicts(result: Result) -> None:
+    if result.first_look:
+        typer.echo(f"  {typer.style(result.first_look, bold=True)}, which proves nothing:")
+    for verdict in result.verdicts:
         word, colour = ("holds", "blue") if verdict.holds else ("does not hold", "yellow")
         typer.echo(f"  {typer.style(f'{word:13}', fg=colour, bold=True)}  {verdict.claim}\n{'':17}{verdict.because}")
+        if verdict.alone:
+            typer.echo(f"{'':17}({verdict.agreement})")

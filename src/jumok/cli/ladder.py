@@ -67,9 +67,7 @@ def ladder(
     def say(message: str) -> None:
         print(message, file=sys.stderr, flush=True)
 
-    found, most, failed = climb(
-        chosen, out, say, jobs=jobs, tutorial=tutorial, device=device, plugins=context.obj or ()
-    )
+    found, failed = climb(chosen, out, say, jobs=jobs, tutorial=tutorial, device=device, plugins=context.obj or ())
     folder = LadderFolder(out)
     if as_json:
         typer.echo(json.dumps(found.to_json(), indent=1, ensure_ascii=False))
@@ -77,7 +75,7 @@ def ladder(
         screen = console()
         screen.print()
         screen.print(as_rich(found, tutorial))
-        for line in caption(chosen, found, most):
+        for line in caption(chosen, found):
             screen.print(f"\n{line}", markup=False, soft_wrap=not sys.stdout.isatty())
         typer.echo(f"\ntable:  {folder.table}\nreport: {folder.report}\nruns:   jumok runs {out}")
     if failed:

@@ -31,3 +31,12 @@ def typed(message: str, names: tuple[str, ...]) -> str:
         if "_" in name:
             message = re.sub(rf"(?<![\w-]){spelled}(?![\w-])", option, message)
     return message
+
+
+def require_text(**given: str | None) -> None:
+    """Refuse arguments whose bytes were no UTF-8: Python keeps such bytes as half characters that nothing can write."""
+    for name, text in given.items():
+        broken = next((character for character in text or "" if "\ud800" <= character <= "\udfff"), None)
+        if broken is not None:
+            byte = f" (byte 0x{ord(broken) - 0xDC00:02x})" if "\udc80" <= broken <= "\udcff" else ""
+            raise BadInput(f"{name}: this is not UTF-8{byte}. Set the terminal to UTF-8, or convert the text")

@@ -26,6 +26,8 @@ from jumok.data.batch import PairBatch
 from jumok.data.readers import read_pairs
 from jumok.errors import BadInput, did_you_mean
 from jumok.inspect.entropy import head_entropies
+from jumok.inspect.healthy import require_numbers
+from jumok.inspect.twin import compiled_parts
 from jumok.layers.tap import Tap
 from jumok.recipe import Corpus
 from jumok.tasks.metrics import corpus_scores
@@ -59,6 +61,8 @@ def heads_of(model: nn.Module, kinds: Collection[str] | None = None) -> list[Hea
 @contextmanager
 def ablated(model: nn.Module, heads: Collection[Head], means: Mapping[str, Tensor] | None = None) -> Iterator[None]:
     """Inside the block these heads say nothing (or, with `means` from `mean_outputs`, what they say on average)."""
+    if compiled_parts(model):
+        raise BadInput("a compiled model does not notice that a head is taken away: give the model as it was before")
     taps = {module.name: module for module in model.modules() if isinstance(module, Tap)}
     for name, head in heads:
         if name not in taps:
@@ -206,6 +210,7 @@ class Ablating:
             raise BadInput("there is no sentence pair to measure on")
         self.translator, self.sources, self.targets = translator, list(sources), list(targets)
         self.heads, self.way, self.beam = heads_of(translator.model, kinds), way, beam
+        require_numbers(translator.model)
         self.judged = min(len(self.sources), max(0, bleu_sentences))
 
     def steps(self) -> Iterator[Importance]:

@@ -59,9 +59,9 @@ class AllHeads:
     def _repr_html_(self) -> str:
         """In a notebook: the page, in a frame of its own."""
         from jumok.inspect.canvas import page
-        from jumok.inspect.html import escape
+        from jumok.inspect.html import framed
 
-        return f'<iframe srcdoc="{escape(page(self)[0])}" style="width:100%;height:900px;border:0"></iframe>'
+        return framed(page(self)[0], 900)
 
 
 def all_heads(

@@ -70,9 +70,9 @@ class Architecture:
 
     def _repr_html_(self) -> str:
         from jumok.inspect.architecture_page import page
-        from jumok.inspect.html import escape
+        from jumok.inspect.html import framed
 
-        return f'<iframe srcdoc="{escape(page(self))}" style="width:100%;height:820px;border:0"></iframe>'
+        return framed(page(self), 820)
 
 
 def tree(described: Architecture) -> list[str]:

@@ -48,10 +48,10 @@ class Attention:
 
     def _repr_html_(self) -> str:
         """In a notebook: the interactive picture, in a frame of its own so that its styles stay there."""
-        from jumok.inspect.html import escape, page
+        from jumok.inspect.html import framed
+        from jumok.inspect.pictures import page_of
 
-        height = 260 + 28 * len(self.target)
-        return f'<iframe srcdoc="{escape(page([self]))}" style="width:100%;height:{height}px;border:0"></iframe>'
+        return framed(page_of(self), min(260 + 28 * len(self.target), 900))
 
     def merge(
         self,

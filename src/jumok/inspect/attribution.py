@@ -32,6 +32,7 @@ from jumok.errors import BadInput, did_you_mean
 from jumok.inspect.agreement import Agreement, rank_agreement
 from jumok.inspect.attention import Attention, merged
 from jumok.inspect.forced import forced_views
+from jumok.inspect.healthy import require_numbers
 from jumok.inspect.rollout import rollout, rolls
 from jumok.inspect.view import View
 from jumok.models.encoder import reading_order
@@ -84,10 +85,9 @@ class Attribution:
     def _repr_html_(self) -> str:
         """In a notebook: the interactive pictures, in a frame of their own so that their styles stay there."""
         from jumok.inspect.attribution_picture import page
-        from jumok.inspect.html import escape
+        from jumok.inspect.html import framed
 
-        height = 620 + len(self.values) * (260 + 28 * len(self.target))
-        return f'<iframe srcdoc="{escape(page(self))}" style="width:100%;height:{height}px;border:0"></iframe>'
+        return framed(page(self), 620 + len(self.values) * (260 + 28 * len(self.target)))
 
     def to_json(self) -> str:
         agreements = [
@@ -124,11 +124,12 @@ def attribute(
     view.tap(translator.model)
     if not sentence.strip():
         raise BadInput("there is nothing to attribute: the sentence is empty")
+    require_numbers(translator.model)
     if target is None:
         target = translator.nbest([sentence])[0][0].ids
     keys, queries, weights = forced_views(translator, sentence, target, [view])
     written = translator.target.encode([target])[0] if isinstance(target, str) else [int(one) for one in target]
-    read = [*translator.before, *translator.source.encode([sentence.strip()])[0]][: translator.max_length]
+    read = [*translator.before, *translator.source.encode([sentence.strip()])[0]]
     question = Question(translator.model.eval(), [*read, END], [START, *written, END], ABSENT[absent])
     gradients = question.integrated_gradients(steps)
     log_probs = question.log_probs([question.source])[0]

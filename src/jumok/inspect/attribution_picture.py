@@ -13,7 +13,7 @@ from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attribution import Attribution
 from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, short, style
 from jumok.inspect.html import attention_block, document, escape
-from jumok.inspect.pictures import check_picture_path
+from jumok.inspect.pictures import LONGEST_TABLE, check_picture_path
 
 KINDS = (".png", ".svg", ".html", ".json")
 CELL, GAP = 0.36, 0.45  # inches
@@ -28,6 +28,11 @@ def write_attribution(attribution: Attribution, path: Path, dark: bool = False) 
         if kind == ".json":
             replace_file(path, attribution.to_json())
         elif kind == ".html":
+            longest = max(len(attribution.source), len(attribution.target))
+            if longest > LONGEST_TABLE:
+                raise BadInput(
+                    f"{longest} words are too many for one page (at most {LONGEST_TABLE}); write .json instead"
+                )
             replace_file(path, page(attribution))
         else:
             replace_file(path, draw(attribution, "png" if kind == ".png" else "svg", dark))

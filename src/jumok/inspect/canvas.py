@@ -29,6 +29,7 @@ from jumok.inspect.html import INTRODUCTIONS, SIDES, Languages, document, embed,
 
 LARGEST = 10_000_000  # bytes of a file: more than this is no pleasure to open on a phone or to send
 SPARE = 1000  # for the words about what is missing
+SCRIPTS = ["cividis.js", "head-weights.js", "small-map.js", "map-labels.js", "heads.js"]
 STEPS, NO_NUMBER = 254, 255
 
 
@@ -101,7 +102,7 @@ def _whole(
 </main>
 {data}
 {blocks}"""
-    return document(title, body, ["page.css", "heads.css"], ["heads.js"])
+    return document(title, body, ["page.css", "heads.css"], SCRIPTS)
 
 
 # ---------------------------------------------------------------- bytes

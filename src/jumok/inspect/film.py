@@ -120,7 +120,7 @@ class _Stage:
                 text.set_visible(row <= now)
                 text.set_color(self.accent if row == now else self.ink)
         for column, text in enumerate(self.keys):
-            faint = now >= 0 and not self.weights[now, column] >= LOOKED
+            faint = now >= 0 and self.weights[now, column] < LOOKED  # what is not a number is not known to be little
             text.set_alpha(0.35 if faint else 1.0)
         buffer = io.BytesIO()
         self.figure.savefig(buffer, format="png", dpi=DOTS, bbox_inches=self.box)

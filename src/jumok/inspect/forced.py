@@ -54,6 +54,7 @@ def forced_views(
     translator: Translator, sentence: str, target: str | Sequence[int], views: Sequence[View]
 ) -> tuple[Side, Side, Weights]:
     """Keys, queries and what each of several views of one kind shows (views, queries, keys), by tokens, in one pass."""
+    translator.refuse_long([sentence])
     written = _written(translator, target)
     source, weights = next(_weights(translator, [sentence], [written.ids], views))
     return *_sides(translator, sentence, source, written, views[0].kind), weights
@@ -81,18 +82,21 @@ def _sides(translator: Translator, sentence: str, source: Encoded, target: _Writ
 class _Written(NamedTuple):
     ids: list[int]
     tokens: list[str]
-    words: Sequence[int]
+    words: Sequence[int | None]
     texts: list[str]
 
 
 def _written(translator: Translator, target: str | Sequence[int]) -> _Written:
-    """A translation as text, whose words keep their places even where the vocabulary does not know them; or its ids."""
+    """A translation as text, whose words keep their places even where the vocabulary does not know them; or its ids,
+    where an unknown word leaves no text and so is part of no word."""
     if isinstance(target, str):
         known = translator.target.encode_with_offsets(target)
         return _Written(known.ids, known.tokens, known.words, target.split())
     ids = [int(number) for number in target]
-    text = translator.target.decode([ids])[0]
-    return _Written(ids, translator.target.pieces(ids), translator.target.word_of_piece(ids), text.split())
+    text, written = translator.target.decode_with_offsets(ids)
+    special = map(translator.target.is_special, ids)
+    words = [None if none else word for word, none in zip(written.words, special, strict=True)]
+    return _Written(ids, translator.target.pieces(ids), words, text.split())
 
 
 def word_links(
@@ -118,14 +122,14 @@ def links_of_views(
     first = len(translator.before)  # a tag is no word, nor is <eos>
     shown = _weights(translator, sentences, [target.ids for target in written], views)
     for target, (source, weights) in zip(written, shown, strict=True):
-        rows = [
-            slice(int(view.shift), view.shift + len(target.ids)) for view in views
-        ]  # a row per word, and that of <eos>
+        places = [place for place, word in enumerate(target.words) if word is not None]
+        words = [word for word in target.words if word is not None]
+        rows = [np.array(places, dtype=int) + int(view.shift) for view in views]  # a row per word, and that of <eos>
         pieces = np.stack([one[row, first : first + len(source.ids)] for row, one in zip(rows, weights, strict=True)])
-        source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(target.words))
+        source_numbers, target_numbers = list(dict.fromkeys(source.words)), list(dict.fromkeys(words))
         yield [
             {(source_numbers[s], target_numbers[t]) for s, t in read(by_words)}
-            for read, by_words in zip(readings, merged(pieces, source.words, target.words), strict=True)
+            for read, by_words in zip(readings, merged(pieces, source.words, words), strict=True)
         ]
 
 

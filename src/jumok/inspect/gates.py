@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from jumok.data.batch import END, source_batch
 from jumok.errors import BadInput
+from jumok.inspect.healthy import require_numbers
 from jumok.layers.recurrent import KINDS, CellWeights, Recurrent, State
 from jumok.models.encoder import Encoder, reading_order
 from jumok.models.language import RecurrentLanguageModel
@@ -27,6 +28,8 @@ from jumok.tasks.generator import Generator
 from jumok.tasks.translator import Translator
 
 FORMAT = 1
+UNITS = 64  # whose gradients are taken in one pass: each keeps the whole of its way
+LONGEST = 1024  # tokens of a language model's text
 Floats = NDArray[np.float32]
 
 
@@ -78,9 +81,9 @@ class Gates:
 
     def _repr_html_(self) -> str:
         from jumok.inspect.gates_picture import page
-        from jumok.inspect.html import escape
+        from jumok.inspect.html import framed
 
-        return f'<iframe srcdoc="{escape(page(self))}" style="width:100%;height:760px;border:0"></iframe>'
+        return framed(page(self), 760)
 
     def to_json(self) -> str:
         return json.dumps(self.as_dictionary(), ensure_ascii=False, allow_nan=False) + "\n"
@@ -132,6 +135,7 @@ def gates_of(loaded: Any, sentence: str, layer: int | None = None) -> Gates:
     if layer is not None and not 0 <= layer < count:
         numbers = "only layer 0" if count == 1 else f"layers 0 to {count - 1}"
         raise BadInput(f"layer {layer}: this model has {numbers}")
+    require_numbers(model)
     readings = [reading for reading in read(stack, x_1LD) if layer in (None, reading.layer)]
     return Gates(tuple(tokens), _kind(stack[0]), tuple(readings))
 
@@ -156,6 +160,8 @@ def _source(translator: Translator, encoder: Encoder, sentence: str) -> tuple[li
 def _text(generator: Generator, model: RecurrentLanguageModel, sentence: str) -> tuple[list[str], Tensor]:
     """A language model reads a line after the <eos> of the line before it."""
     ids = [END, *generator.tokenizer.encode([sentence.strip()])[0]]
+    if len(ids) > LONGEST:
+        raise BadInput(f"the text has {len(ids)} tokens: gates are shown of {LONGEST} at most. Take a part of it")
     return generator.tokenizer.pieces(ids), model.embedding(torch.tensor([ids], device=generator.device))
 
 
@@ -295,16 +301,19 @@ def _fused(stack: Sequence[Recurrent], x_1LD: Tensor) -> Iterator[Tensor]:
 def gradient_norms(stack: Sequence[Recurrent], x_1LD: Tensor) -> list[Tensor]:
     """‖∂h_T/∂x_t‖ for every t (Frobenius norm of the D x E matrix), for each layer and direction; exact.
 
-    One row of the batch for each unit of h_T: row u is asked for the gradient of unit u, and all rows are answered in
-    one pass. Written out, because cuDNN has no gradient outside of training.
+    One row of the batch for each unit of h_T: row u is asked for the gradient of unit u, and as many rows as memory
+    should hold are answered in one pass. Written out, because cuDNN has no gradient outside of training.
     """
     units = stack[0].width // stack[0].directions
-    x_ULE = x_1LD.detach().expand(units, -1, -1).clone().requires_grad_()
-    with torch.enable_grad():
-        ends = [one.end for one in _through(stack, x_ULE)]
-        norms = []
-        for number, end_UU in enumerate(ends):
-            last = number == len(ends) - 1
-            (gradient_ULE,) = torch.autograd.grad(end_UU.diagonal().sum(), x_ULE, retain_graph=not last)
-            norms.append(gradient_ULE.pow(2).sum(dim=(0, 2)).sqrt())
-    return norms
+    squares: list[Tensor] = []
+    for first in range(0, units, UNITS):
+        some = min(UNITS, units - first)
+        x_ULE = x_1LD.detach().expand(some, -1, -1).clone().requires_grad_()
+        with torch.enable_grad():
+            ends = [one.end for one in _through(stack, x_ULE)]
+            squares = squares or [torch.zeros_like(x_1LD[0, :, 0]) for _ in ends]
+            for number, end_UD in enumerate(ends):
+                own = end_UD[:, first : first + some].diagonal().sum()
+                (gradient_ULE,) = torch.autograd.grad(own, x_ULE, retain_graph=number < len(ends) - 1)
+                squares[number] += gradient_ULE.pow(2).sum(dim=(0, 2))
+    return [square.sqrt() for square in squares]

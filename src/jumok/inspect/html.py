@@ -99,6 +99,11 @@ def escape(text: str) -> str:
     return html.escape(readable(text), quote=True)
 
 
+def framed(page: str, height: int) -> str:
+    """A whole page inside a notebook, in a frame of its own so that its styles stay there. The page is safe already."""
+    return f'<iframe srcdoc="{html.escape(page, quote=True)}" style="width:100%;height:{height}px;border:0"></iframe>'
+
+
 def readable(text: str) -> str:
     """A browser joins letters as Persian or Hindi ask for it, so the joiners stay; everything else hidden is shown."""
     return visible(text, keep="\u200c\u200d")

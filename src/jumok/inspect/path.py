@@ -7,7 +7,8 @@ from its last node to the root, and no more is kept than there are live hypothes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -64,6 +65,7 @@ class Sentence:
 
     number: int
     ids: Ids  # as they were read; a language model's prompt
+    text: str | None = None  # that the ids were cut from, where it is known
     read: dict[str, tuple[Tap, Tensor, float]] = field(default_factory=dict)  # (T, S) or (H, T, S) by the tap's name
 
 
@@ -109,7 +111,8 @@ class Trail:
     def __init__(self, model: nn.Module, done: Done) -> None:
         self.model, self.done = model, done
         self.begun = 0  # sentences
-        self._expected: list[tuple[int, Ids]] = []
+        self._asked: tuple[int, Sequence[str | None]] = (0, ())  # the first one's number, and the sentences
+        self._expected: list[tuple[int, Ids, str | None]] = []
         self._searches: WeakKeyDictionary[Any, _Search] = WeakKeyDictionary()
         self._reading: list[Sentence] = []
         self._stepping: list[Node] = []
@@ -123,10 +126,15 @@ class Trail:
         """What comes now is no search's."""
         self._reading, self._stepping = [], []
 
-    def expect(self, sources: Sequence[Sequence[int]]) -> None:
-        """These will be searched, in whatever order: they are numbered as they stand here."""
-        self._expected = [(self.begun + place, tuple(ids)) for place, ids in enumerate(sources)]
-        self.begun += len(sources)
+    def ask(self, texts: Sequence[str | None]) -> None:
+        """These sentences are numbered as they stand here, whether something is searched for them or not."""
+        self._asked = self.begun, texts
+        self.begun += len(texts)
+
+    def expect(self, rows: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """These will be searched, in whatever order: (which of the sentences asked for, its ids)."""
+        first, texts = self._asked
+        self._expected = [(first + place, tuple(ids), texts[place]) for place, ids in rows]
 
     def add(self, tap: Tap, look: Look) -> None:
         """What a tap saw in a step of the search, or when its sentences were read."""
@@ -156,7 +164,7 @@ class Trail:
         if lengths is None:
             return
         texts = [tuple(ids[:length]) for ids, length in zip(batch.ids.tolist(), lengths.tolist(), strict=True)]
-        self._reading = [Sentence(self._number(ids), ids) for ids in texts]
+        self._reading = [self._sentence(ids) for ids in texts]
         state = self._searches.setdefault(search, _Search())
         state.sentences.update(zip(rows, self._reading, strict=True))
         state.nodes += [Node(sentence) for sentence in self._reading]
@@ -183,13 +191,13 @@ class Trail:
                 self.done(state.sentences.pop(event.row), outputs)
         state.nodes = [state.nodes[place] for place in parents.tolist()]
 
-    def _number(self, ids: Ids) -> int:
-        for place, (number, expected) in enumerate(self._expected):
+    def _sentence(self, ids: Ids) -> Sentence:
+        for place, (number, expected, text) in enumerate(self._expected):
             if ids in (expected, (*expected, END)):
                 del self._expected[place]
-                return number
+                return Sentence(number, ids, text)
         self.begun += 1
-        return self.begun - 1
+        return Sentence(self.begun - 1, ids)
 
 
 def _outputs(state: _Search, event: Completed) -> Iterator[tuple[Hypothesis, Node]]:
@@ -216,11 +224,17 @@ def history(sentence: Sentence, node: Node) -> Iterator[tuple[Tap, Tensor, float
             yield tap, weights, difference
     for name, (tap, _, _) in node.seen.items():
         rows = [step.seen[name][1] for step in steps]
-        largest = max(step.seen[name][2] for step in steps)
+        difference = largest(step.seen[name][2] for step in steps)
         width = rows[-1].size(-1)
         table = torch.stack([F.pad(row, (0, width - row.size(-1))) for row in rows], dim=-2)
         if name in sentence.read:  # a prompt's tokens have looked at each other before
-            _, before, difference = sentence.read[name]
+            _, before, earlier = sentence.read[name]
             table = torch.cat([F.pad(before, (0, width - before.size(-1))), table], dim=-2)
-            largest = max(largest, difference)
-        yield tap, table, largest
+            difference = largest((difference, earlier))
+        yield tap, table, difference
+
+
+def largest(differences: Iterable[float]) -> float:
+    """max|Δ| of several. One that is not a number is not lost among them, as `max` would lose it."""
+    known = list(differences)
+    return math.nan if any(map(math.isnan, known)) else max(known, default=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,29 +20,49 @@ LONGEST_TABLE = 100  # words: a page with a cell for each weight grows slow beyo
 ALL_HEADS_KINDS = (".html", ".png", ".svg")
 
 
+def is_long(attention: Attention) -> bool:
+    """Whether it has more words than a table can show."""
+    return max(len(attention.source), len(attention.target)) > LONGEST_TABLE
+
+
+def page_of(attention: Attention) -> str:
+    """The page of one sentence: a cell for each weight, or a canvas where those would be too many."""
+    from jumok.inspect.all_heads import of_attention
+    from jumok.inspect.canvas import page as canvas
+    from jumok.inspect.html import page
+
+    if is_long(attention):
+        return canvas(of_attention(attention), attention.name or "Attention")[0]
+    return page([attention])
+
+
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be written."""
+    if not path.absolute().parent.is_dir():
+        raise BadInput(f"--out {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise BadInput(f"--out {path}: it is a folder, name a file")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise BadInput(f"--out {path}: no permission to write there. Choose another place")
+
+
 def check_picture_path(path: Path, kinds: Sequence[str] = KINDS) -> None:
     """Refuse a name that cannot be drawn before any work is done for it."""
     if path.suffix.lower() not in kinds:
         raise BadInput(f'--out {path}: the ending says what to draw, and "{path.suffix}" is none of {", ".join(kinds)}')
-    if not path.parent.is_dir():
-        raise BadInput(f"--out {path}: there is no folder {path.parent}")
+    check_place(path)
 
 
 def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:
     """Draw the attention of one sentence into a file."""
-    from jumok.inspect.all_heads import of_attention
-    from jumok.inspect.canvas import write_heads
     from jumok.inspect.figures import write_figure
     from jumok.inspect.film import write_film
-    from jumok.inspect.html import write_page
 
     check_picture_path(path)
     kind = path.suffix.lower()
     with disk_errors_named("writing the picture", path, "Choose another --out."):
-        if kind == ".html" and max(len(attention.source), len(attention.target)) > LONGEST_TABLE:
-            write_heads(path, of_attention(attention), title=attention.name or "Attention")
-        elif kind == ".html":
-            write_page(path, [attention])
+        if kind == ".html":
+            replace_file(path, page_of(attention))
         elif kind == ".json":
             replace_file(path, attention.to_json())
         elif kind == ".gif":

@@ -61,12 +61,13 @@ def text(positions: Positions, width: int = 80, ascii_only: bool = False) -> str
     what = "distance" if positions.kind == "relative" else "position"
     of = "heads" if positions.kind == "relative" else "dimensions"
     lines = [f"{positions.name}: {table.shape[1]} {of}, from {-reach:.2g} ({shades[1]}) to {reach:.2g} ({shades[-1]})"]
-    marked = False
+    beyond = False
     for row in rows:
         place = positions.first + int(row)
-        if positions.trained is not None and place >= positions.trained and not marked:
-            lines.append(f"{'':>9}{'-' * 6 if ascii_only else '─' * 6} longer than in training ({positions.trained})")
-            marked = True
+        if _unseen(positions, place) != beyond:
+            beyond = not beyond
+            said = f"longer than in training ({positions.trained})" if beyond else "as in training"
+            lines.append(f"{'':>9}{'-' * 6 if ascii_only else '─' * 6} {said}")
         there = bool(np.isfinite(table[row, 0]))
         shown = "".join(_shade(float(value), reach, shades) for value in table[row, columns]) if there else ""
         lines.append(f"{place:>8} {shown or f'(no such {what})'}")
@@ -84,6 +85,12 @@ def text(positions: Positions, width: int = 80, ascii_only: bool = False) -> str
             numbers = f"{alike[k].mean:+.3f}  ({alike[k].low:+.3f} to {alike[k].high:+.3f})"
             lines.append(f"{k:>8} {numbers} {bar if alike[k].mean >= 0 else '-' + bar}"[: max(width, 40)])
     return "\n".join(lines) + "\n"
+
+
+def _unseen(positions: Positions, place: int) -> bool:
+    """Whether training cannot have seen it: a position by its number, a distance in either direction."""
+    distance = abs(place) if positions.kind == "relative" else place
+    return positions.trained is not None and distance >= positions.trained
 
 
 def _shade(value: float, reach: float, shades: str) -> str:
@@ -133,11 +140,15 @@ def _row(panels: Sequence[Any], positions: Positions, dark: bool) -> None:
     trained = positions.trained
     if trained is not None and trained < length:
         edge = trained - 0.5
-        for line in (vectors.axhline, alike.axhline, alike.axvline):
-            line(edge, color="white", linewidth=2.2)
-            line(edge, color=BEYOND, linewidth=1.4, linestyle=(0, (4, 2)))
+        edges = [edge, -edge] if relative else [edge]  # a distance has two directions, of which some know one
+        edges = [one for one in edges if positions.first - 0.5 < one < last + 0.5]
+        drawn = [(alike.axhline, edge), (alike.axvline, edge), *((vectors.axhline, one) for one in edges)]
+        for line, place in drawn:
+            line(place, color="white", linewidth=2.2)
+            line(place, color=BEYOND, linewidth=1.4, linestyle=(0, (4, 2)))
         vectors.text(
-            table.shape[1] - 1, edge, f"trained on {trained} ", color="white", fontsize=8, ha="right", va="bottom",
+            table.shape[1] - 1, edges[0] if edges else last, f"trained on {trained} ",
+            color="white", fontsize=8, ha="right", va="bottom",
             bbox={"facecolor": "#1d2129", "edgecolor": "none", "alpha": 0.75, "pad": 1.5},
         )  # fmt: skip
     if positions.reach < length:

@@ -16,7 +16,7 @@ a search (models/fast.py, search/on_device.py) have no taps: while a model is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -28,7 +28,7 @@ from jumok.data.batch import END, PAD, Sequences
 from jumok.data.packing import PackedSide
 from jumok.errors import BadInput
 from jumok.inspect.attention_record import AttentionRecord, look
-from jumok.inspect.path import Path
+from jumok.inspect.path import Path, largest
 from jumok.inspect.seen import Seen
 from jumok.inspect.tokens import Ids, Read, Remembering, Vocabulary
 from jumok.inspect.twin import twins
@@ -47,6 +47,10 @@ from jumok.training.compiling import Compiled
 __all__ = ["AttentionRecord", "Path", "Recordable", "Seen", "record"]
 
 Recordable = nn.Module | Translator | Generator | SeriesForecaster | Compiled
+PACKED = (
+    "packed batches were recorded padded: the kernel that they go through otherwise has no taps, and what it gives may "
+    "differ in the last digits"
+)
 ARGUMENTS = ("query", "key", "value", "mask", "scorer", "bias", "causal", "dropout")  # of a tap
 
 
@@ -117,7 +121,7 @@ def _taps(
 
 
 def _state(seen: Seen, difference: float) -> None:
-    seen.twin_difference = max(difference, seen.twin_difference or 0.0)
+    seen.twin_difference = largest((difference, seen.twin_difference or 0.0))
 
 
 class _Hooks:
@@ -155,7 +159,10 @@ class _Hooks:
         self.handles = []
 
     def _before(self, model: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-        self.seen.begin(_rows(model, (*inputs, *named.values()), self.words))
+        given = (*inputs, *named.values())
+        if any(isinstance(one, PackedSide) for one in given) and PACKED not in self.seen.notes:
+            self.seen.notes.append(PACKED)
+        self.seen.begin(_rows(model, given, self.words))
 
     def _after(self, tap: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Tensor) -> None:
         assert isinstance(tap, Tap)
@@ -205,13 +212,13 @@ def _until(ids: Ids, end: int) -> Ids:
 @contextmanager
 def _loaded(model: Translator | Generator) -> Iterator[Vocabulary]:
     """Inside the block the run's tokenizers remember the texts they have cut."""
-    texts: dict[Ids, str] = {}
     sides = ("source", "target") if isinstance(model, Translator) else ("tokenizer",)
     plain = {side: getattr(model, side) for side in sides}
-    for side, tokenizer in plain.items():
-        setattr(model, side, Remembering(tokenizer, texts))
+    known = {side: Remembering(tokenizer) for side, tokenizer in plain.items()}
+    for side, tokenizer in known.items():
+        setattr(model, side, tokenizer)
     try:
-        yield Vocabulary(plain.get("source"), plain[sides[-1]], texts)
+        yield Vocabulary(known.get("source"), known[sides[-1]])
     finally:
         for side, tokenizer in plain.items():
             setattr(model, side, tokenizer)
@@ -224,7 +231,7 @@ def _itself(translator: Translator, seen: Seen) -> Iterator[None]:
     if usual.fast and isinstance(translator.model, Transformer):  # nothing faster is known for the others
         exactly = "" if usual.precision == "float32" else f" in float32 instead of {usual.precision}"
         seen.notes.append(f"the search ran on the model itself{exactly}: faster implementations have no taps")
-    translator.engine = _Recorded(usual, seen.trail.expect)
+    translator.engine = _Recorded(usual, seen)
     try:
         yield
     finally:
@@ -232,12 +239,21 @@ def _itself(translator: Translator, seen: Seen) -> Iterator[None]:
 
 
 class _Recorded(Engine):
-    """Searches with the models as they are, and tells in which order the sentences were given."""
+    """Searches with the models as they are, and tells which sentence each search is for."""
 
-    def __init__(self, usual: Engine, expect: Callable[[Sequence[Sequence[int]]], None]) -> None:
+    def __init__(self, usual: Engine, seen: Seen) -> None:
         super().__init__(usual.models, usual.device)
-        self.expect = expect
+        self.seen = seen
 
-    def search(self, rows: Sequence[Row], size: int) -> Found:
-        self.expect([ids for ids, _ in rows])
+    def asked(self, texts: Sequence[str | None]) -> None:
+        self.seen.asked(texts)
+
+    def search(self, rows: Sequence[Row], size: int, sentences: Sequence[int] = ()) -> Found:
+        sources = [ids for ids, _ in rows]
+        if not sentences:  # nobody said whose they are: each is a sentence by itself
+            self.seen.asked([None] * len(rows))
+        self.seen.trail.expect(list(zip(sentences or range(len(rows)), sources, strict=True)))
         return super().search(rows, size)
+
+    def answered(self, outputs: Sequence[Sequence[Ids]]) -> None:
+        self.seen.answered(outputs)

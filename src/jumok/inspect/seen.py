@@ -13,14 +13,14 @@ from jumok.data.batch import START
 from jumok.errors import BadInput
 from jumok.inspect.attention import Attention
 from jumok.inspect.attention_record import AttentionRecord, Look
-from jumok.inspect.path import Node, Path, Sentence, Trail, history
-from jumok.inspect.tokens import Read, Vocabulary
+from jumok.inspect.path import Node, Path, Sentence, Trail, history, largest
+from jumok.inspect.tokens import Ids, Read, Vocabulary
 from jumok.inspect.view import View
 from jumok.layers.tap import Tap
 from jumok.models.language import LanguageModel
 from jumok.search.events import Hypothesis
 
-MOST_PICTURES = 12  # in a notebook
+MOST_PICTURES, MOST_LONG = 12, 2  # in a notebook
 
 
 class Seen:
@@ -62,13 +62,16 @@ class Seen:
         """The best output of a sentence that was searched inside the block, with all that it had looked at.
 
         Sentences are numbered as they were given, or named by their text (the newest of that text); `rank` above 0 is
-        for those who asked for more than the best (`nbest`).
+        for those who asked for more than the best (`nbest`). A language model that writes on behind the end of a line,
+        or behind its window, begins a new search each time, with a number of its own.
         """
         number = self._named(sentence) if isinstance(sentence, str) else sentence
         if not 0 <= number < len(self.paths):
             searched = f"{len(self.paths)} sentences were searched" if self.paths else "no sentence was searched"
             raise BadInput(f"sentence {number}: {searched} inside the block (they count from 0)")
         outputs = self.paths[number]
+        if not outputs:
+            raise BadInput(f"sentence {number}: nothing was searched for it (it was empty, or too long and left out)")
         if not 0 <= rank < len(outputs):
             raise BadInput(f"sentence {number} has {len(outputs)} outputs; rank {rank} is none of them")
         return outputs[rank]
@@ -106,7 +109,8 @@ class Seen:
     def _repr_html_(self) -> str:
         """In a notebook: each tap's picture, the mean over its heads; of the first sentence, and of others as long as
         there are not too many."""
-        from jumok.inspect.html import escape, page
+        from jumok.inspect.html import escape, framed, page
+        from jumok.inspect.pictures import is_long, page_of
 
         if not self.records:
             return "<p>nothing was recorded</p>"
@@ -115,23 +119,22 @@ class Seen:
         else:
             newest = [self._newest(name) for name in self.names()]
             pictures = [one.attention(row) for row in range(len(newest[0].weights)) for one in newest]
-        shown = pictures[:MOST_PICTURES]
+        long = any(map(is_long, pictures))
+        shown = pictures[: MOST_LONG if long else MOST_PICTURES]
         height = 200 + sum(120 + 28 * len(picture.target) for picture in shown)
         said = (
             f"max|Δ| between the layers' outputs and these weights applied to their values: {self.max_difference:.1e}"
         )
         more = f"; {len(pictures) - len(shown)} more pictures: seen.attention(…)" if len(pictures) > len(shown) else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in (*self.notes, said + more))
-        frame = (
-            f'<iframe srcdoc="{escape(page(shown))}" style="width:100%;height:{min(height, 900)}px;border:0"></iframe>'
-        )
-        return frame + notes
+        pages = [page_of(picture) for picture in shown] if long else [page(shown)]
+        return "".join(framed(one, min(height, 900)) for one in pages) + notes
 
     # ------------------------------------------------------------ told by the hooks
 
     def add(self, tap: Tap, look: Look) -> None:
         """What a tap has seen now."""
-        self.max_difference = max(self.max_difference, *look.differences, 0.0)
+        self.max_difference = largest((self.max_difference, *look.differences))
         if self.trail.under_way:
             self.trail.add(tap, look)
             return
@@ -140,10 +143,10 @@ class Seen:
             self.begin()  # it looks at no past: another text begins, though no forward said so
             earlier = None
         step = earlier.step + earlier.weights.size(-2) if earlier is not None else 0
-        heads, largest = self._kept(tap), max(look.differences, default=0.0)
+        heads, difference = self._kept(tap), largest(look.differences)
         read = self._read if len(self._read) == len(look.weights) else ()
         self.records.append(
-            AttentionRecord(tap.kind, tap.name, self._call, step, look.weights, largest, tap.layer, heads, read)
+            AttentionRecord(tap.kind, tap.name, self._call, step, look.weights, difference, tap.layer, heads, read)
         )
 
     def _kept(self, tap: Tap) -> tuple[int, ...] | None:
@@ -164,22 +167,33 @@ class Seen:
         self.paths += [[] for _ in range(sentence.number + 1 - len(self.paths))]
         call = self._call = self._call + 1
         language = isinstance(self._model, LanguageModel)
+        found: list[Path] = []
         for output, node in outputs:
             tokens, records = tuple(output.tokens), {}
             if language:
                 read = Read(None, (*sentence.ids, *tokens), self._words)
             else:
-                read = Read(sentence.ids, (START, *tokens), self._words)
+                read = Read(sentence.ids, (START, *tokens), self._words, sentence.text)
             for tap, weights, difference in history(sentence, node):
                 heads = self._kept(tap)
                 records[tap.name] = AttentionRecord(
                     tap.kind, tap.name, call, 0, weights[None], difference, tap.layer, heads, (read,), sentence.number
                 )
-            self.paths[sentence.number].append(
-                Path(sentence.number, tokens, output.score, output.log_probability, output.finished, records)
-            )
-        for best in self.paths[sentence.number][:1]:
+            found.append(Path(sentence.number, tokens, output.score, output.log_probability, output.finished, records))
+        self.paths[sentence.number] += found
+        for best in found[:1]:
             self.records += best.records.values()
+
+    def asked(self, texts: Sequence[str | None]) -> None:
+        """These sentences will be searched, each once or several times (samples, forms of a required phrase)."""
+        self.paths += [[] for _ in range(self.trail.begun + len(texts) - len(self.paths))]
+        self.trail.ask(texts)
+
+    def answered(self, outputs: Sequence[Sequence[Ids]]) -> None:
+        """What was chosen in the end for each of the sentences asked for, best first: the rest is no answer."""
+        for number, answers in enumerate(outputs, len(self.paths) - len(outputs)):
+            known = {path.tokens: path for path in reversed(self.paths[number])}
+            self.paths[number] = [known[tokens] for tokens in answers if tokens in known]
 
     # ------------------------------------------------------------ finding what is meant
 
@@ -211,9 +225,9 @@ class Seen:
             )
         longest = steps[-1].size(-1)  # a text that looks at its own past has more to look at in each step
         weights = torch.cat([F.pad(step, (0, longest - step.size(-1))) for step in steps], dim=-2)
-        first, largest = parts[0], max(part.max_difference for part in parts)
+        first, difference = parts[0], largest(part.max_difference for part in parts)
         return AttentionRecord(
-            first.kind, first.name, first.call, first.step, weights, largest, first.layer, first.heads, first.read
+            first.kind, first.name, first.call, first.step, weights, difference, first.layer, first.heads, first.read
         )
 
     def _chosen(self, layer: int | None, kind: str | None) -> Tap:
@@ -234,8 +248,8 @@ class Seen:
     def _named(self, text: str) -> int:
         for number in reversed(range(len(self.paths))):
             for path in self.paths[number][:1]:
-                ids = next((record.read[0].source for record in path.records.values()), None)
-                known = None if ids is None else Read(ids, None, self._words).sides("self")[0]
+                read = next((record.read[0] for record in path.records.values()), None)
+                known = None if read is None else read.sides("self")[0]
                 if known is not None and known.text.split() == text.split():
                     return number
         raise BadInput(f"no sentence {text!r} was searched inside the block")

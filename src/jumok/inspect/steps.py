@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from jumok.data.batch import END, START, source_batch, target_batch
 from jumok.errors import BadInput, did_you_mean
+from jumok.inspect.healthy import require_numbers
 from jumok.inspect.tokens import END_MARK, Read, Tokens, Vocabulary
 from jumok.inspect.view import View
 from jumok.layers.attention import attention_weights, causal_mask
@@ -91,10 +92,10 @@ class Steps:
 
     def _repr_html_(self) -> str:
         """In a notebook: the page, in a frame of its own."""
-        from jumok.inspect.html import escape
+        from jumok.inspect.html import framed
         from jumok.inspect.steps_picture import steps_page
 
-        return f'<iframe srcdoc="{escape(steps_page(self))}" style="width:100%;height:720px;border:0"></iframe>'
+        return framed(steps_page(self), 720)
 
 
 @torch.inference_mode()
@@ -114,15 +115,13 @@ def steps_of(
     view = view or View()
     model = translator.model.eval()
     tap = view.tap(model)
-    cut = translator.source.encode_with_offsets(sentence.strip()).ids[: translator.max_length - len(translator.before)]
-    if target is None:
-        written = list(translator.nbest([sentence], too_long="truncate")[0][0].ids)
-    else:
-        written = translator.target.encode([target])[0]
-    texts = {tuple(cut): sentence.strip()} | ({} if target is None else {tuple(written): target})
-    read = Read(
-        (*translator.before, *cut, END), (START, *written), Vocabulary(translator.source, translator.target, texts)
-    )
+    require_numbers(model)
+    translator.refuse_long([sentence])
+    cut = translator.source.encode_with_offsets(sentence.strip()).ids
+    given = None if target is None else translator.target.encode([target])[0]
+    written = list(translator.nbest([sentence])[0][0].ids) if given is None else given
+    words = Vocabulary(translator.source, translator.target)
+    read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), target)
     queries, keys = read.sides(view.kind)
     assert queries is not None
     assert keys is not None
@@ -183,13 +182,16 @@ def _recurrent(
         joined = ("[a_t; s_t]", "what was seen, and the state that looked")
         made = "tanh(W_c [a_t; s_t] + b_c)"
     probabilities = log_probs[0].exp()
+    bridge = "" if isinstance(model.project, nn.Identity) else " P"  # from the state's width to that of word vectors
     steps = [
         Step("e^t", "score", f"e^t_s = {score.format(s=query_name)}", _numbers(scores), labels),
         Step("α^t", "attention distribution", "α^t = softmax(e^t)", _numbers(weights), labels),
         Step(value_name, "attention value", f"{value_name} = Σ_s α^t_s h_s", _numbers(value.reshape(-1))),
         Step(joined[0], "concatenation", joined[1], _numbers(together.reshape(-1))),
         Step(hidden_name, "attentional state", f"{hidden_name} = {made}", _numbers(hidden.reshape(-1))),
-        _predicted(translator, probabilities, f"ŷ_t = softmax(W_y {hidden_name} + b_y), W_y = {HIDDEN_SCALE:g} W"),
+        _predicted(
+            translator, probabilities, f"ŷ_t = softmax(W_y {hidden_name} + b_y), W_y = {HIDDEN_SCALE:g} W{bridge}"
+        ),
     ]
     return steps, probabilities
 
@@ -276,10 +278,11 @@ def _place(side: Tokens, wanted: str, by_tokens: bool) -> int:
     before: int | None = None
     for place, word in enumerate(side.words):
         if by_tokens or word is None or word != before:
-            starts[place] = side.tokens[place] if by_tokens or word is None else texts[word]
+            named = not by_tokens and word is not None and word < len(texts)  # a blank by itself is no text
+            starts[place] = texts[word] if named and word is not None else side.tokens[place]
         before = word
     numbered = list(starts)
-    if wanted.isdigit() and 1 <= int(wanted) <= len(numbered):
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(numbered):
         return numbered[int(wanted) - 1]
     for same in (lambda a, b: a == b, lambda a, b: _bare(a) == _bare(b)):
         found = next((place for place, text in starts.items() if same(text, wanted)), None)
@@ -287,7 +290,7 @@ def _place(side: Tokens, wanted: str, by_tokens: bool) -> int:
             return found
     listed = ", ".join(f"{number} {text}" for number, text in enumerate(starts.values(), 1))
     kind = "token" if by_tokens else "word"
-    hint = "" if wanted.isdigit() else did_you_mean(wanted, set(starts.values())).partition(" Known:")[0]
+    hint = "" if wanted.isdecimal() else did_you_mean(wanted, set(starts.values())).partition(" Known:")[0]
     raise BadInput(f"--steps {wanted}: no such {kind}.{hint} There are: {listed}")
 
 
@@ -299,9 +302,10 @@ def _bare(text: str) -> str:
 def _said(side: Tokens, place: int) -> str:
     """As in: word 3, "étudiant." (its token "▁étu")."""
     word = side.words[place]
-    if word is None:
+    texts = side.text.split()
+    if word is None or word >= len(texts):
         return f'"{side.tokens[place]}"' if side.tokens[place] != END_MARK else END_MARK
-    text = side.text.split()[word]
+    text = texts[word]
     pieces = sum(other == word for other in side.words)
     piece = "" if pieces == 1 else f' (its piece "{side.tokens[place]}", one of {pieces})'
     return f'word {word + 1}, "{text}"{piece}'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from jumok.text.special import END, PAD, START, UNKNOWN
+from jumok.text.special import END, PAD, START
 from jumok.text.tokenizer import Encoded, Tokenizer
 
 Ids = tuple[int, ...]
@@ -48,44 +48,49 @@ def places(count: int) -> Tokens:
     return Tokens(tuple(map(str, range(count))), (None,) * count, (None,) * count)
 
 
-def spelled(ids: Sequence[int], tokenizer: Tokenizer | None, texts: dict[Ids, str]) -> Tokens:
-    """Token ids by their names. Offsets are in the very text they were cut from, where that is known; else in the text
-    that they write."""
+def spelled(ids: Sequence[int], tokenizer: Tokenizer | None, text: str | None = None) -> Tokens:
+    """Token ids by their names. Offsets are in the very text they were cut from, where that is known (given, or
+    remembered); else in the text that they write."""
     if tokenizer is None:
         return Tokens(tuple(MARKS.get(id, str(id)) for id in ids), (None,) * len(ids), (None,) * len(ids))
-    text = texts.get(tuple(ids))
+    if text is None and isinstance(tokenizer, Remembering):
+        text = tokenizer.texts.get(tuple(ids))
     if text is not None:
         known = tokenizer.encode_with_offsets(text)
         if known.ids == list(ids):
             return Tokens(tuple(known.tokens), tuple(known.offsets), tuple(known.words), text)
     text, written = tokenizer.decode_with_offsets(ids)
-    shown = [not tokenizer.is_special(id) for id in ids]  # an unknown word leaves no text, but has a place among words
+    shown = [not tokenizer.is_special(id) for id in ids]  # an unknown word leaves no text, so it is no part of a word
     return Tokens(
         tuple(written.tokens),
         tuple(span if real else None for span, real in zip(written.offsets, shown, strict=True)),
-        tuple(
-            word if real or id == UNKNOWN else None for word, real, id in zip(written.words, shown, ids, strict=True)
-        ),
+        tuple(word if real else None for word, real in zip(written.words, shown, strict=True)),
         text,
     )
 
 
 class Remembering(Tokenizer):
-    """A tokenizer that remembers which text its ids were cut from."""
+    """A tokenizer that remembers which text its ids were cut from, unless two texts look the same to it."""
 
-    def __init__(self, tokenizer: Tokenizer, texts: dict[Ids, str]) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self.__dict__.update(vars(tokenizer))
-        self.texts = texts
+        self.texts: dict[Ids, str | None] = {}
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         rows = super().encode(texts)
-        self.texts.update(zip(map(tuple, rows), texts, strict=True))
+        for ids, text in zip(rows, texts, strict=True):
+            self._remember(ids, text)
         return rows
 
     def encode_with_offsets(self, text: str) -> Encoded:
         encoded = super().encode_with_offsets(text)
-        self.texts[tuple(encoded.ids)] = text
+        self._remember(encoded.ids, text)
         return encoded
+
+    def _remember(self, ids: Sequence[int], text: str) -> None:
+        known = self.texts.setdefault(tuple(ids), text)
+        if known != text:  # two words that it does not know: which was it?
+            self.texts[tuple(ids)] = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,6 @@ class Vocabulary:
 
     source: Tokenizer | None = None
     target: Tokenizer | None = None  # a language model's only one
-    texts: dict[Ids, str] = field(default_factory=dict)  # that ids were cut from
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,8 @@ class Read:
     source: Ids | None
     target: Ids | None
     vocabulary: Vocabulary
+    source_text: str | None = None  # that the ids were cut from, where it is known
+    target_text: str | None = None
 
     def sides(self, kind: str) -> tuple[Tokens | None, Tokens | None]:
         """Queries and keys. A decoder's query is named by the word that it writes, which comes after the one it read;
@@ -114,10 +120,10 @@ class Read:
         if self.target is None:
             return None, self._read()
         if self.source is None:
-            text = spelled(self.target, self.vocabulary.target, self.vocabulary.texts)
+            text = spelled(self.target, self.vocabulary.target, self.target_text)
             return text, text
         first = 1 if self.target[:1] == (START,) else 0
-        words = spelled(self.target[first:], self.vocabulary.target, self.vocabulary.texts)
+        words = spelled(self.target[first:], self.vocabulary.target, self.target_text)
         written, past = words.marked(after=[END_MARK]), words.marked(before=[START_MARK] * first)
         return written, self._read() if kind == "cross" else past
 
@@ -129,5 +135,5 @@ class Read:
         first = next((place for place, id in enumerate(self.source) if id not in tags), len(self.source))
         last = len(self.source) - (self.source[-1:] == (END,))
         before = [] if tokenizer is None else tokenizer.pieces(self.source[:first])
-        words = spelled(self.source[first:last], tokenizer, self.vocabulary.texts)
+        words = spelled(self.source[first:last], tokenizer, self.source_text)
         return words.marked(before, [END_MARK] if last < len(self.source) else [])

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jumok.inspect.path import largest
 from jumok.layers.tap import Tap
 
 Differs = Callable[[float], None]
@@ -26,10 +27,15 @@ def twins(model: nn.Module, unobserved: Unobserved, differs: Differs) -> Iterato
     """Inside the block every compiled part of the model that has attention is followed by its twin. Gives whether
     there is one. `unobserved()` takes the hooks away for as long as the compiled one runs: they are not for it."""
     with ExitStack() as stack:
-        found = [module for module in model.modules() if _compiled(module) and _attends(module)]
+        found = compiled_parts(model)
         for module in found:
             stack.enter_context(_followed(module, unobserved, differs))
         yield bool(found)
+
+
+def compiled_parts(model: nn.Module) -> list[nn.Module]:
+    """Those that have attention, which no hook sees."""
+    return [module for module in model.modules() if _compiled(module) and _attends(module)]
 
 
 def _compiled(module: nn.Module) -> bool:
@@ -56,7 +62,7 @@ def _followed(module: nn.Module, unobserved: Unobserved, differs: Differs) -> It
         with torch.no_grad(), torch.random.fork_rng(devices=devices):
             again = eager(*inputs, **named)
         pairs = zip(_tensors(output), _tensors(again), strict=True)
-        differs(max((_distance(first, second) for first, second in pairs), default=0.0))
+        differs(largest(_distance(first, second) for first, second in pairs))
         return output
 
     module.__dict__[name] = both

@@ -91,7 +91,7 @@ def measure(seed: int, effort: float) -> Numbers:
                 with torch.inference_mode():
                     final = float(loss_on(model, 16 * BATCH))
             loss[kind].append(known(final))
-    return {"depths": list(depths), "loss": loss, "gradient": gradient}
+    return {"depths": list(depths), "updates": _updates(effort), "loss": loss, "gradient": gradient}
 
 
 def known(value: float) -> float:
@@ -165,7 +165,7 @@ def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
     right.axhline(1.0, color="#8a8f98", linewidth=0.8)
     right.set_ylabel("at the first block / at the last")
     right.set_title("the gradient before training", fontsize=10)
-    left.set_title(f"the loss after {UPDATES} updates", fontsize=10)
+    left.set_title(f"the loss after {seeds[0]['updates']} updates", fontsize=10)
     left.legend(fontsize=8, loc="upper left")
     figure.tight_layout()
 

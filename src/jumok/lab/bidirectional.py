@@ -181,10 +181,11 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
     )
     guessing = fmean(one["guessing"]["French article"] for one in numbers)
     sizes = numbers[0]["parameters"]
+    able = forward["sign before"] > 0.95  # else it has learned nothing, and says nothing of where it cannot learn
     return [
         Verdict(
             "A forward encoder does not know what later words decide: there it can only guess.",
-            forward["sign after"] < 0.6,
+            able and forward["sign after"] < 0.6,
             f"{forward['sign after']:.1%} right where the sign comes after the word (guessing 50%), "
             f"{forward['sign before']:.1%} where it comes before.",
         ),
@@ -195,7 +196,7 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         ),
         Verdict(
             "Sharing the width between two directions costs nothing on what earlier words decide.",
-            both["sign before"] > forward["sign before"] - 0.02,
+            able and both["sign before"] > forward["sign before"] - 0.02,
             f"{both['sign before']:.1%} against {forward['sign before']:.1%}, with {sizes['bidirectional']:,} and "
             f"{sizes['forward']:,} recurrent parameters.",
         ),

@@ -39,18 +39,20 @@ def measure(seed: int, effort: float) -> Numbers:
     known = _triples(text) | _triples(_words("train", max(60, round(20_000 * effort)), seed + 1000))
     stream, held_out = (torch.tensor([ids.get(word, UNKNOWN) for word in words]) for words in (text, unseen))
     vocabulary = ["<?>"] * FIRST_WORD + list(ids)
+    updates = max(2, round(UPDATES * effort))
     numbers: Numbers = {
+        "updates": updates,
         "unigram loss": _unigram_loss(stream, held_out, len(vocabulary)),
         "real text": {"triples known": _share(unseen, known)},
     }
     for name, causal in MASKS.items():
         with seeded(seed):
-            model, losses = _trained(stream, len(vocabulary), causal, effort)
+            model, losses = _trained(stream, len(vocabulary), causal, updates)
             windows = _windows(held_out, 200)
             copied, past_only = _losses(model, windows)
             texts = [[vocabulary[id] for id in row] for row in _write(model, windows[:100, :PROMPT])]
         numbers[name] = {
-            "training losses": [round(loss, 4) for loss in losses[:: max(1, len(losses) // 50)]],
+            "training losses": [round(loss, 4) for loss in losses[:: _apart(updates)]],
             "loss where the next word is in the input": copied,
             "loss with only the past to see": past_only,
             "triples known": fmean(_share(words[PROMPT - 2 :], known) for words in texts),
@@ -72,7 +74,7 @@ def _windows(stream: Tensor, rows: int) -> Tensor:
 
 
 def _trained(
-    stream: Tensor, vocabulary: int, causal: bool, effort: float
+    stream: Tensor, vocabulary: int, causal: bool, updates: int
 ) -> tuple[TransformerLanguageModel, list[float]]:
     section = TransformerLanguageSection(width=64, heads=4, layers=2, feed_forward=128, dropout=0.0)
     model = TransformerLanguageModel(section, vocabulary)
@@ -82,7 +84,12 @@ def _trained(
         windows = _windows(stream, 32)
         return F.cross_entropy(model.head(model(windows[:, :-1])).flatten(0, 1), windows[:, 1:].flatten())
 
-    return model, train(model, loss_of, max(2, round(UPDATES * effort)), learning_rate=0.005)
+    return model, train(model, loss_of, updates, learning_rate=0.005)
+
+
+def _apart(updates: int) -> int:
+    """Every how many updates a loss is kept: some 50 in all."""
+    return max(1, updates // 50)
 
 
 @torch.no_grad()
@@ -168,7 +175,7 @@ def draw(figure: Any, numbers: Sequence[Numbers]) -> None:
     for mask, (colour, line, _) in looks.items():
         for each in numbers:
             losses = each[mask]["training losses"]
-            places = [UPDATES * place / max(1, len(losses) - 1) for place in range(len(losses))]
+            places = [_apart(each["updates"]) * place for place in range(len(losses))]
             curves.plot(
                 places, losses, color=colour, linestyle=line, linewidth=1.3, label=mask if each is numbers[0] else None
             )

@@ -20,6 +20,12 @@ class Verdict:
     claim: str  # one sentence, as the literature has it
     holds: bool
     because: str  # one sentence with the numbers it rests on
+    alone: tuple[bool, ...] = ()  # whether it holds with each seed alone, where there are several (the runner asks)
+
+    @property
+    def agreement(self) -> str:
+        """A verdict on means: how far do the seeds agree?"""
+        return f"holds in {sum(self.alone)} of {len(self.alone)} seeds alone" if self.alone else ""
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def measure(seed: int, effort: float) -> Numbers:
         gradient[name] = np.exp(np.log(norms / norms[:, :1]).mean(axis=0)).tolist()  # relative to distance 0
     updates = max(2, round(UPDATES * effort))
     accuracy = {name: [recall(name, lag, seed, updates) for lag in LAGS] for name in NETWORKS}
-    return {"gradient": gradient, "lags": list(LAGS), "accuracy": accuracy}
+    return {"gradient": gradient, "lags": list(LAGS), "updates": updates, "accuracy": accuracy}
 
 
 def factor(by_distance: Sequence[float]) -> float:
@@ -145,6 +145,7 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
     }
     gates = {bias: 1 / (1 + math.exp(-bias)) for bias in (0, 1, 5)}
     of_bias = {0: step["LSTM"], 1: step["LSTM, forget bias 1"], 5: step["LSTM, forget bias 5"]}
+    near = fmean(one["gradient"]["attention"][1] for one in numbers)
     plain, default, biased = right["RNN"][-1], right["LSTM"][-1], right["LSTM, forget bias 5"][-1]
     return [
         Verdict(
@@ -167,15 +168,15 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         ),
         Verdict(
             "With attention the distance does not matter to the gradient.",
-            left["attention"] / fmean(one["gradient"]["attention"][1] for one in numbers) > 0.1,
+            near / 3 < left["attention"] < 3 * near,
             f"At distance {FARTHEST} it is {left['attention']:.1e} of that at 0, at distance 1 "
-            f"{fmean(one['gradient']['attention'][1] for one in numbers):.1e}: {step['attention']:.3f} a step.",
+            f"{near:.1e}: {step['attention']:.3f} a step.",
         ),
         Verdict(
             "Where the gradient arrives, the network learns to remember: the first token over 80 others.",
             min(biased, right["attention"][-1]) > 0.75 and max(plain, default) < 0.25,
-            f"Recall over {FARTHEST} tokens after {UPDATES} updates at most (guessing {1 / VALUES:.0%}): RNN "
-            f"{plain:.0%}, LSTM {default:.0%}, with forget bias 1 {right['LSTM, forget bias 1'][-1]:.0%}, "
+            f"Recall over {FARTHEST} tokens after {numbers[0]['updates']} updates at most (guessing {1 / VALUES:.0%}): "
+            f"RNN {plain:.0%}, LSTM {default:.0%}, with forget bias 1 {right['LSTM, forget bias 1'][-1]:.0%}, "
             f"with 5 {biased:.0%}, GRU {right['GRU'][-1]:.0%}, attention {right['attention'][-1]:.0%}; over 5 tokens "
             f"{min(of[0] for of in right.values()):.0%} at least.",
         ),

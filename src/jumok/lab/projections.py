@@ -140,7 +140,7 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         ),
         Verdict(
             "With projections it need not.",
-            mean("random vectors", own, weight) < 2 / LENGTH and learned[own] < 0.5,
+            mean("random vectors", own, weight) < 2 / LENGTH and learned[own] < 0.5 and accuracy[own] > 0.9,
             f"With fresh W^Q and W^K the weight on itself is {mean('random vectors', own, weight):.2f}, and "
             f"{learned[own]:.2f} once trained to look at the word before.",
         ),

@@ -38,7 +38,7 @@ UNKNOWN = 1
 
 def measure(seed: int, effort: float) -> Numbers:
     sizes = {"train": 8000, "valid": 1500, "test": 800}
-    parts = {part: examples(part, max(60, round(size * min(effort, 1))), seed) for part, size in sizes.items()}
+    parts = {part: examples(part, max(60, round(size * effort)), seed) for part, size in sizes.items()}
     return {"baselines": baselines(ambiguous(parts["test"])), **learn(parts, seed, effort)}
 
 

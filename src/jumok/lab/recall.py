@@ -68,6 +68,11 @@ def updates_to_learn(make: Callable[[], nn.Module], seed: int, updates: int) -> 
     return fewest
 
 
+def count(updates: float, most: int) -> str:
+    """A mean of `updates_to_learn` in words."""
+    return f"{updates:.0f}" if updates < most else f"more than {most}"
+
+
 def _updates_to_learn(model: nn.Module, seed: int, updates: int, rate: float) -> int:
     generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)

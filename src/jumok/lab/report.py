@@ -13,7 +13,7 @@ from jumok.inspect.drawing import saved, sheet, style
 from jumok.inspect.html import document, escape
 from jumok.lab.catalogue import load, modules, name_of
 from jumok.lab.experiment import Experiment, Numbers, Verdict
-from jumok.lab.results import Result, read_result
+from jumok.lab.results import Result, code_of, read_result
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Shown:
     result: Result
     light: bytes  # its figure, as PNG
     dark: bytes
+    other_code: bool = False  # what it was measured with is not what is here now
 
 
 def drawn(experiment: Experiment, numbers: Sequence[Numbers]) -> tuple[bytes, bytes]:
@@ -48,7 +49,8 @@ def shown(folder: Path) -> list[Shown]:
             continue
         try:
             experiment = load(module)
-            found.append(Shown(experiment, result, *drawn(experiment, result.numbers)))
+            pictures = drawn(experiment, result.numbers)
+            found.append(Shown(experiment, result, *pictures, other_code=result.code != code_of(module)))
         except Exception:
             continue
     return found
@@ -74,9 +76,10 @@ def lab_page(experiments: Sequence[Shown]) -> str:
 
 def _link(each: Shown) -> str:
     held = sum(verdict.holds for verdict in each.result.verdicts)
+    notes = "".join(f", {note}" for note in _notes(each))
     return (
         f'<span><a href="#{escape(each.result.name)}">{each.experiment.number} · {escape(each.experiment.title)}</a> '
-        f'<span class="quiet">{held} of {len(each.result.verdicts)} hold</span></span>'
+        f'<span class="quiet">{held} of {len(each.result.verdicts)} hold{escape(notes)}</span></span>'
     )
 
 
@@ -88,25 +91,32 @@ def _section(each: Shown) -> str:
     experiment, result = each.experiment, each.result
     verdicts = "\n".join(map(_verdict, result.verdicts))
     about = f"Figure of “{experiment.title}”: {experiment.about}"
-    effort = "" if result.effort == 1 else f" With {result.effort:g} of the full effort: a first look."
+    notes = "; ".join(_notes(each))
+    notes = f" <b>{escape(notes.capitalize())}.</b>" if notes else ""
     return f"""<section id="{escape(result.name)}" class="experiment">
 <h2>{experiment.number} · {escape(experiment.title)}</h2>
-<p>{escape(experiment.about)}{effort} <span class="quiet">From: {escape(experiment.source)}</span></p>
+<p>{escape(experiment.about)}{notes} <span class="quiet">From: {escape(experiment.source)}</span></p>
 <ul class="verdicts">
 {verdicts}
 </ul>
 {_picture(about, each.light, each.dark)}
-<details><summary>The numbers of {counted(len(result.seeds), "seed")}</summary>
+<details><summary>The numbers of {counted(len(result.judged), "seed")}</summary>
 {_numbers(result)}
 </details>
 </section>"""
 
 
+def _notes(each: Shown) -> list[str]:
+    """What a reader of its verdicts has to know."""
+    return [*filter(None, [each.result.first_look, "measured with other code" if each.other_code else ""])]
+
+
 def _verdict(verdict: Verdict) -> str:
     kind, word = ("holds", "holds") if verdict.holds else ("fails", "does not hold")
+    alone = f" ({verdict.agreement})" if verdict.alone else ""
     return (
         f'<li><span class="badge {kind}">{word}</span><div><b>{escape(verdict.claim)}</b>'
-        f'<br><span class="because">{escape(verdict.because)}</span></div></li>'
+        f'<br><span class="because">{escape(verdict.because + alone)}</span></div></li>'
     )
 
 
@@ -119,14 +129,14 @@ def _picture(told: str, light: bytes, dark: bytes) -> str:
 
 
 def _numbers(result: Result) -> str:
-    columns = [dict(flat(seed.numbers)) for seed in result.seeds]
-    head = "".join(f'<th scope="col">seed {seed.seed}</th>' for seed in result.seeds)
+    columns = [dict(flat(seed.numbers)) for seed in result.judged_seeds]
+    head = "".join(f'<th scope="col">seed {seed.seed}</th>' for seed in result.judged_seeds)
     names = list(dict.fromkeys(name for column in columns for name in column))
     rows = []
     for name in names:
         cells = "".join(f"<td>{escape(column.get(name, ''))}</td>" for column in columns)
         rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
-    seconds = "".join(f"<td>{seed.seconds:.1f}</td>" for seed in result.seeds)
+    seconds = "".join(f"<td>{seed.seconds:.1f}</td>" for seed in result.judged_seeds)
     rows.append(f'<tr><th scope="row">seconds of one thread</th>{seconds}</tr>')
     body = "\n".join(rows)
     return (

@@ -1,4 +1,8 @@
-"""What was measured, as it is kept: one JSON file for each experiment, written anew after every seed."""
+"""What was measured, as it is kept: one JSON file for each experiment.
+
+NAME.json          seeds and verdicts; replaced only by what is complete
+NAME.partial.json  seeds of a run that goes on or was stopped, written anew after every seed
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import jumok
+from jumok.errors import BadInput
 from jumok.files import replace_file
 from jumok.lab.catalogue import MODULES, name_of
 from jumok.lab.experiment import Experiment, Numbers, Verdict
@@ -36,10 +41,20 @@ class Result:
     code: str
     seeds: list[Seed] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    judged: list[int] = field(default_factory=list)  # the seeds that the verdicts are about; others are kept beside
+
+    @property
+    def judged_seeds(self) -> list[Seed]:
+        return [each for each in self.seeds if each.seed in self.judged]
 
     @property
     def numbers(self) -> list[Numbers]:
-        return [each.numbers for each in self.seeds]
+        """What the verdicts rest on and the figure shows."""
+        return [each.numbers for each in self.judged_seeds]
+
+    @property
+    def first_look(self) -> str:
+        return "" if self.effort == 1 else f"a first look (effort {self.effort:g})"
 
     def add(self, seed: Seed) -> None:
         self.seeds = sorted([*self.seeds, seed], key=lambda each: each.seed)
@@ -48,7 +63,11 @@ class Result:
         return any(each.seed == seed for each in self.seeds)
 
 
-def write_result(folder: Path, result: Result, experiment: Experiment) -> None:
+def result_file(folder: Path, name: str, partial: bool = False) -> Path:
+    return folder / f"{name}{'.partial' if partial else ''}.json"
+
+
+def write_result(folder: Path, result: Result, experiment: Experiment, partial: bool = False) -> None:
     document = {
         "format": FORMAT,
         "number": experiment.number,
@@ -56,23 +75,26 @@ def write_result(folder: Path, result: Result, experiment: Experiment) -> None:
         "title": experiment.title,
         "source": experiment.source,
         "verdicts": [vars(verdict) for verdict in result.verdicts],
+        "judged": result.judged,
         "effort": result.effort,
         "code": result.code,
         "seeds": [vars(seed) for seed in result.seeds],
     }
-    replace_file(folder / f"{result.name}.json", json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+    replace_file(result_file(folder, result.name, partial), text)
 
 
-def read_result(folder: Path, name: str) -> Result | None:
+def read_result(folder: Path, name: str, partial: bool = False) -> Result | None:
     """None where there is nothing, or nothing that this version can read."""
     try:
-        document: Any = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        document: Any = json.loads(result_file(folder, name, partial).read_text(encoding="utf-8"))
         if document["format"] != FORMAT or document["name"] != name:
             return None
         seeds = [Seed(int(each["seed"]), float(each["seconds"]), dict(each["numbers"])) for each in document["seeds"]]
-        verdicts = [Verdict(**each) for each in document["verdicts"]]
-        return Result(name, float(document["effort"]), str(document["code"]), seeds, verdicts)
-    except (OSError, ValueError, KeyError, TypeError):
+        verdicts = [Verdict(**{**each, "alone": tuple(each.get("alone", ()))}) for each in document["verdicts"]]
+        judged = document.get("judged", [each.seed for each in seeds])  # before it was written, all were
+        return Result(name, float(document["effort"]), str(document["code"]), seeds, verdicts, judged)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -86,19 +108,32 @@ def code_of(module: str) -> str:
 
 @functools.cache
 def package_code() -> bytes:
-    """A hash of the package; the command line and the experiments, each of which stands for itself, aside."""
+    """A hash of the package, of its Python, its C and its pretrained models; the command line and the experiments,
+    each of which stands for itself, aside."""
     package = Path(jumok.__file__).parent
-    aside = {package / "lab" / f"{name}.py" for name in MODULES} | set((package / "cli").glob("*.py"))
+    files = {path for kind in ("*.py", "*.c", "*.h") for path in package.rglob(kind)}
+    files |= {path for path in (package / "pretrained").rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    files -= {package / "lab" / f"{name}.py" for name in MODULES} | set((package / "cli").glob("*.py"))
     digest = hashlib.sha256(version("torch").encode())
-    for path in sorted(set(package.rglob("*.py")) - aside):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(files):
+        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.digest()
 
 
-def started(folder: Path, module: str, seeds: Sequence[int], effort: float, again: bool) -> Result:
-    """What to begin with: the seeds that are there, if they are wanted and were measured with this code and effort."""
-    name, code = name_of(module), code_of(module)
-    kept = None if again else read_result(folder, name)
-    if kept is None or kept.code != code or kept.effort != effort:
-        return Result(name, effort, code)
-    return Result(name, effort, code, [each for each in kept.seeds if each.seed in seeds])
+def started(folder: Path, module: str, wanted: Sequence[int], effort: float, again: bool) -> Result:
+    """What to begin with: all seeds that are there and were measured with this code and effort. `again`: of the wanted
+    ones none, they are measured anew."""
+    result = Result(name_of(module), effort, code_of(module))
+    for partial in (True, False):  # what was measured last goes first
+        kept = read_result(folder, result.name, partial)
+        if kept is None or kept.code != result.code:
+            continue
+        if kept.effort > effort:
+            raise BadInput(
+                f"{folder} holds {result.name} as measured with effort {kept.effort:g}, which {effort:g} would "
+                "replace: choose another --out"
+            )
+        for each in kept.seeds if kept.effort == effort else ():
+            if not result.has(each.seed) and not (again and each.seed in wanted):
+                result.add(each)
+    return result

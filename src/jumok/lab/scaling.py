@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from jumok.lab.experiment import Experiment, Numbers, Verdict
-from jumok.lab.recall import Recall, updates_to_learn
+from jumok.lab.recall import Recall, count, updates_to_learn
 from jumok.layers.attention import Dot, ScaledDot, attention_weights
 
 WIDTHS = (4, 16, 64, 256, 1024)  # at which a softmax is looked at
@@ -40,7 +40,7 @@ def measure(seed: int, effort: float) -> Numbers:
         "q · k": [updates_to_learn(partial(Recall, width, scale=1.0), seed, updates) for width in TRAINED],
         "q · k / √d_k": [updates_to_learn(partial(Recall, width), seed, updates) for width in TRAINED],
     }
-    return {"at random": looks, "updates to learn": learned}
+    return {"at random": looks, "updates": updates, "updates to learn": learned}
 
 
 def _look(query: Tensor, key: Tensor, scorer: Dot) -> Numbers:
@@ -70,6 +70,7 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
     steady = [max(scaled[name]) / min(scaled[name]) for name in ("entropy", "gradient")]
     without, with_ = (fmean(each["updates to learn"][name][-1] for each in numbers) for name in SCORERS)
     small = [fmean(each["updates to learn"][name][0] for each in numbers) for name in SCORERS]
+    most = numbers[0]["updates"]
     return [
         Verdict(
             "The scores q · k spread as √d_k.",
@@ -92,8 +93,8 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         Verdict(
             "Without the division wide attention learns worse.",
             without > 1.5 * with_,
-            f"At width {TRAINED[-1]} it needs {_count(without)} updates with the best learning rate, divided by √d_k "
-            f"{_count(with_)}; at width {TRAINED[0]}, {_count(small[0])} and {_count(small[1])}.",
+            f"At width {TRAINED[-1]} it needs {count(without, most)} updates with the best learning rate, divided by √d_k "
+            f"{count(with_, most)}; at width {TRAINED[0]}, {count(small[0], most)} and {count(small[1], most)}.",
         ),
     ]
 
@@ -101,10 +102,6 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
 def _means(numbers: Sequence[Numbers], name: str) -> dict[str, list[float]]:
     looks = [each["at random"][name] for each in numbers]
     return {what: [fmean(look[i][what] for look in looks) for i in range(len(WIDTHS))] for what in looks[0][0]}
-
-
-def _count(updates: float) -> str:
-    return f"{updates:.0f}" if updates < UPDATES else f"more than {UPDATES}"
 
 
 # ---------------------------------------------------------------- the figure
@@ -123,8 +120,9 @@ def draw(figure: Any, numbers: Sequence[Numbers]) -> None:
     entropy.set_ylim(0, 1.05)
     gradient.set_ylabel("norm of ∂α/∂e")
     gradient.set_yscale("log")
-    learned.set_ylabel(f"updates until it is learned (at most {UPDATES})")
-    learned.set_ylim(0, UPDATES * 1.1)
+    most = numbers[0]["updates"]
+    learned.set_ylabel(f"updates until it is learned (at most {most})")
+    learned.set_ylim(0, most * 1.1)
     for axes, ticks in ((entropy, WIDTHS), (gradient, WIDTHS), (learned, TRAINED)):
         axes.set_xscale("log", base=2)
         axes.set_xticks(ticks, [str(width) for width in ticks])

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from jumok.inspect.record import record
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.labeller import Labeller
-from jumok.lab.recall import LEARNED, PAIRS, Pairs, Recall, draw_pairs, updates_to_learn
+from jumok.lab.recall import LEARNED, PAIRS, Pairs, Recall, count, draw_pairs, updates_to_learn
 from jumok.lab.training import seeded, train
 from jumok.layers.block import Block
 from jumok.layers.position import Sinusoidal
@@ -38,6 +38,7 @@ PAPER, BY_WIDTH, AFTER = "by √d_k", "by d_k", "by √d_k, after the softmax"
 def measure(seed: int, effort: float) -> Numbers:
     updates = max(2, round(UPDATES * effort))
     return {
+        "updates": updates,
         "scaled": {
             name: {
                 "updates to learn": [updates_to_learn(partial(make, width), seed, updates) for width in WIDTHS],
@@ -191,6 +192,7 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
     one, own = STEPS
     known, later = "accuracy at steps of training", "accuracy at later steps"
     slower = steps(own, "updates to learn") / max(1.0, steps(one, "updates to learn"))
+    most = numbers[0]["updates"]
     return [
         Verdict(
             "Dividing by d_k instead of √d_k, attention learns worse.",
@@ -205,12 +207,12 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
             updates(AFTER, wide) > 1.5 * updates(PAPER, wide) and entropy[AFTER] < 0.5 * entropy[PAPER],
             f"At width {wide} the entropy at the start is {entropy[AFTER]:.0%} of that of equal weights (scaled "
             f"before: {entropy[PAPER]:.0%}), the weights sum to {scaled(AFTER, 'sum of the weights'):.3f} instead of "
-            f"1, and it needs {_count(updates(AFTER, wide))} updates instead of {updates(PAPER, wide):.0f}.",
+            f"1, and it needs {count(updates(AFTER, wide), most)} updates instead of {updates(PAPER, wide):.0f}.",
         ),
         Verdict(
             "With a W^Q of its own for each step attention learns slower, and fails at steps training did not have.",
             slower > 1.5 and steps(own, later) < 0.5 < steps(one, later),
-            f"It needs {_count(steps(own, 'updates to learn'))} updates instead of "
+            f"It needs {count(steps(own, 'updates to learn'), most)} updates instead of "
             f"{steps(one, 'updates to learn'):.0f}, with "
             f"{steps(own, 'parameters of W^Q') / steps(one, 'parameters of W^Q'):.0f} times the parameters; at known "
             f"steps it is right in {steps(own, known):.0%} (one W^Q: {steps(one, known):.0%}), at later ones in "
@@ -231,10 +233,6 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
     ]
 
 
-def _count(updates: float) -> str:
-    return f"{updates:.0f}" if updates < UPDATES else f"more than {UPDATES}"
-
-
 # ---------------------------------------------------------------- the figure
 
 
@@ -249,9 +247,10 @@ def draw(figure: Any, numbers: Sequence[Numbers]) -> None:
         for place, width in enumerate(WIDTHS)
     }
     _bars(scales, ["by √d_k", "by d_k", "by √d_k, after\nthe softmax"], rows, (blue, brown), "{:.0f}")
-    scales.set_ylabel(f"updates until it is learned (at most {UPDATES})")
+    most = numbers[0]["updates"]
+    scales.set_ylabel(f"updates until it is learned (at most {most})")
     scales.set_xlabel("scores divided")
-    scales.set_ylim(0, UPDATES * 1.3)
+    scales.set_ylim(0, most * 1.3)
     accuracies = {
         name: [
             fmean(each["steps"][name][what] for each in numbers)

@@ -6,7 +6,7 @@ From French to English: English has fewer forms of each word, so its output laye
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,6 +46,11 @@ class Corpus:
         source, target = train_tokenizer(sources, "word", 10_000), train_tokenizer(targets, "word", 10_000)
         rows = zip(source.encode(sources), target.encode(targets), strict=True)
         return cls(source, target, [(read, write) for read, write in rows if len(read) <= longest])
+
+    def within(self, pairs: Sequence[Pair], longest: int) -> list[Pair]:
+        """Those whose source has at most `longest` words: for a test set as short as what was learned from."""
+        read = self.source.encode([pair.source for pair in pairs])
+        return [pair for pair, words in zip(pairs, read, strict=True) if len(words) <= longest]
 
     def batches(self, size: int, seed: int) -> Iterator[PairBatch]:
         """Without end, in an order that follows from the seed."""

@@ -4,7 +4,7 @@ moment: the same command goes on."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jumok.errors import BadInput, Failure
@@ -13,12 +13,10 @@ from jumok.ladder.folder import LadderFolder, Say
 from jumok.ladder.plan import Attempt, Plan
 from jumok.ladder.progress import Progress
 from jumok.ladder.results import Results, results
-from jumok.ladder.running import LOG, is_done, train_here, train_side_by_side
+from jumok.ladder.running import LOG, train_here, train_side_by_side
 from jumok.ladder.scoring import read_score, score
 from jumok.ladder.table import as_markdown
 from jumok.training.loop import Interrupted
-
-Told = Callable[[Results], None]
 
 
 class Stopped(Failure):
@@ -36,20 +34,21 @@ def climb(
     tutorial: bool = False,
     device: str = "auto",
     plugins: Sequence[Path] = (),
-) -> tuple[Results, int, dict[str, str]]:
-    """What was found, the most jobs there were side by side, and which attempts failed, in their own words."""
+) -> tuple[Results, dict[str, str]]:
+    """What was found, and which attempts failed, in their own words."""
     if jobs < 1:
         raise BadInput(f"--jobs {jobs}: give a number above zero")
     folder = LadderFolder(out)
     settings = plan.settings()
     folder.check(settings)
+    if plan.budget.minutes is not None:
+        folder.check_jobs(plan.attempts, jobs)
     pairs = plan.test_pairs()
     failed: dict[str, str] = {}
     with folder.locked():
         jobs = min(jobs, len(plan.attempts))
-        folder.prepare_tokenizer(plan, say)
-        most = folder.begin(settings, jobs)
-        say(_announced(plan, folder, jobs))
+        beside = folder.begin(plan, settings, jobs, say)
+        say(_announced(plan, folder, jobs, beside))
         try:
             for number, attempt in _trained(plan, folder, jobs, say, failed, plugins):
                 run = folder.run(attempt)
@@ -64,18 +63,31 @@ def climb(
         found_results = results(plan, folder, pairs)
         if not found_results.rows:
             raise Failure(told(failed, folder))
-        write(plan, folder, found_results, most, tutorial)
-    return found_results, most, failed
+        write(plan, folder, found_results, tutorial)
+    return found_results, failed
 
 
-def _announced(plan: Plan, folder: LadderFolder, jobs: int) -> str:
+def _announced(plan: Plan, folder: LadderFolder, jobs: int, beside: dict[str, int]) -> str:
     """What is still to be done, and how long that takes where it is known."""
-    left = sum(not is_done(folder.run(attempt)) for attempt in plan.attempts)
+    left = folder.left(plan.attempts)
     if not left:
         return "all runs are trained"
-    time = f": about {-(-left // jobs) * plan.budget.minutes:g} minutes" if plan.budget.minutes else ""
-    beside = f", {jobs} at a time" if jobs > 1 else ""
-    return f"{left} run{'s' * (left > 1)} to train, each {plan.budget}{beside}{time}"
+    time = f": about {-(-len(left) // jobs) * plan.budget.minutes:g} minutes" if plan.budget.minutes else ""
+    at_a_time = f", {jobs} at a time" if jobs > 1 else ""
+    told = f"{len(left)} run{'s' * (len(left) > 1)} to train, each {plan.budget}{at_a_time}{time}"
+    return told + (_uneven(left, beside) if plan.budget.minutes else "")
+
+
+def _uneven(left: Sequence[Attempt], beside: dict[str, int]) -> str:
+    """A word about those that will have fewer beside them than others."""
+    most = max(beside.values())
+    fewer = ", ".join(f"{attempt} ({beside[attempt.name]})" for attempt in left if beside[attempt.name] < most)
+    if not fewer:
+        return ""
+    return (
+        f"\nnote: a minute is worth more where fewer train side by side. It is {most} at a time, fewer for {fewer}; "
+        "the table will say so. A --jobs that divides the number of runs gives all of them the same"
+    )
 
 
 def _trained(
@@ -84,8 +96,7 @@ def _trained(
     """The attempts as they are ready to be scored. Those that train side by side are scored when all are trained: how
     fast a model translates is measured with nothing beside it."""
     if jobs > 1:
-        unfinished = sum(not is_done(folder.run(attempt)) for attempt in plan.attempts)
-        with Progress(unfinished) as progress:
+        with Progress(len(folder.left(plan.attempts))) as progress:
             failed |= train_side_by_side(folder, plan.attempts, plan.budget, jobs, progress, plugins)
     for number, attempt in enumerate(plan.attempts, 1):
         if jobs == 1 and read_score(folder.run(attempt)) is None:
@@ -101,14 +112,14 @@ def _trained(
             yield number, attempt
 
 
-def write(plan: Plan, folder: LadderFolder, found: Results, jobs: int, tutorial: bool) -> None:
+def write(plan: Plan, folder: LadderFolder, found: Results, tutorial: bool) -> None:
     """results.json, table.md and report.html."""
     from jumok.ladder.report import page  # matplotlib: only at the end
 
     with disk_errors_named("writing the results", folder.path, "Free some space and start again."):
         replace_file(folder.results, json.dumps(found.to_json(), indent=1, ensure_ascii=False) + "\n")
-        replace_file(folder.table, as_markdown(plan, found, jobs, tutorial))
-        replace_file(folder.report, page(plan, found, jobs, tutorial))
+        replace_file(folder.table, as_markdown(plan, found, tutorial))
+        replace_file(folder.report, page(plan, found, tutorial))
 
 
 def told(failed: dict[str, str], folder: LadderFolder) -> str:

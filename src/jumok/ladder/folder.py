@@ -1,6 +1,6 @@
 """The folder of a ladder: what was asked for, one tokenizer for all rungs, and an ordinary run folder for each attempt.
 
-ladder.json        the settings that must not change while the ladder grows
+ladder.json        the settings that must not change while the ladder grows; how many runs trained side by side
 tokenizer/         trained once, copied into every run
 lstm-1, gru-1 …    run folders: a rung with a seed; test.txt and test.json in them are its translations and scores
 results.json       all numbers        table.md  the table        report.html  the page
@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ from filelock import FileLock, Timeout
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, remove_folder, replace_file
 from jumok.ladder.plan import Attempt, Plan
+from jumok.ladder.rungs import COMMON_SECTIONS, UPDATE_SIZE
 from jumok.tasks.vocabulary import save_tokenizers, train_tokenizers
+from jumok.training.comparison import summarise
 from jumok.training.resuming import with_choices
 from jumok.training.run import RunFolder
 
@@ -74,10 +77,13 @@ class LadderFolder:
 
     def check(self, settings: dict[str, Any]) -> None:
         """This ladder may begin here, or go on: what is there is nothing, or a ladder with the same settings."""
-        if self.path.exists() and not self.path.is_dir():
-            raise BadInput(f"--out {self.path}: is a file, not a folder")
+        nearest = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
+        if not nearest.is_dir():
+            raise BadInput(f"--out {self.path}: {nearest} is a file, not a folder")
+        if not os.access(nearest, os.W_OK):
+            raise BadInput(f"--out {self.path}: {nearest} cannot be written to. Choose another")
         if not self.settings_file.is_file():
-            if self.path.is_dir() and any(child.name != ".lock" for child in self.path.iterdir()):
+            if self.path.is_dir() and not all(_is_rest(child.name) for child in self.path.iterdir()):
                 raise BadInput(
                     f"--out {self.path}: there is something in this folder that is no ladder. Choose another"
                 )
@@ -91,17 +97,51 @@ class LadderFolder:
                 "Give the same as before to go on with it, or choose another --out"
             )
 
-    def begin(self, settings: dict[str, Any], jobs: int) -> int:
-        """Keep the settings (of rungs that are no longer asked for, those from before); the most jobs there ever were.
+    def check_jobs(self, attempts: Sequence[Attempt], jobs: int) -> None:
+        """For a budget in minutes: those that are left train as many side by side as those before, or a minute would
+        be worth more to some."""
+        before = max(self.side_by_side().values(), default=jobs)
+        if before not in (jobs, min(jobs, len(attempts))) and self.left(attempts):
+            raise BadInput(
+                f"--jobs {jobs}: the runs in {self.path} trained {before} side by side, and a minute is worth more "
+                f"where fewer do. Give --jobs {before} to go on with them, or choose another --out"
+            )
 
-        How many trained side by side decides how much a minute was worth, so the table has to say it.
+    def left(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Those that are not trained to their end."""
+        return [attempt for attempt in attempts if not is_done(self.run(attempt))]
+
+    def side_by_side(self) -> dict[str, int]:
+        """By run: how many trained beside each other when its budget was fixed. Those that have none yet are not here.
+
+        A time becomes a number of updates by the speed at that moment, so this is what a minute was worth.
         """
+        if not self.settings_file.is_file():
+            return {}
+        kept = self._settings().get("side_by_side", {})
+        if isinstance(kept, int):  # version 0.1.0: one number for all
+            kept = dict.fromkeys((file.parent.name for file in self.path.glob("*/recipe.yaml")), kept)
+        return {name: int(count) for name, count in kept.items() if _is_planned(RunFolder(self.path / name))}
+
+    def begin(self, plan: Plan, settings: dict[str, Any], jobs: int, say: Say) -> dict[str, int]:
+        """Keep the settings (of rungs that are no longer asked for, those from before), and have the tokenizer; by run,
+        how many train or trained side by side.
+
+        It is trained before anything is written (keys with which it fails are not kept) and saved after the settings: a
+        kill in between leaves a ladder without a tokenizer, which gets one, and not a tokenizer that nobody knows.
+        """
+        tokenizers = None if self.tokenizer.is_dir() else train_tokenizers(plan.common, say)
         before = self._settings() if self.settings_file.is_file() else {"rungs": {}}
-        most = max(jobs, int(before.get("side_by_side", 1)))
-        kept = {**settings, "rungs": {**before["rungs"], **settings["rungs"]}, "side_by_side": most}
-        with disk_errors_named("beginning the ladder", self.path, "Choose another --out."):
+        rungs = {**before["rungs"], **settings["rungs"]}
+        beside = {**_in_waves(self.left(plan.attempts), jobs), **self.side_by_side()}
+        kept = {**settings, "rungs": rungs, "side_by_side": beside}
+        with disk_errors_named("beginning the ladder", self.path, "Free some space and start again."):
             replace_file(self.settings_file, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-        return most
+            if tokenizers is not None:
+                source, target = tokenizers
+                joint = plan.common.tokenizer.joint
+                save_tokenizers(self.tokenizer, {"source": source} if joint else {"source": source, "target": target})
+        return beside
 
     def _settings(self) -> dict[str, Any]:
         try:
@@ -111,16 +151,6 @@ class LadderFolder:
         except (OSError, ValueError) as error:
             raise BadInput(f"{self.settings_file} cannot be read: {error}. Choose another --out") from None
         return found
-
-    # ---------------------------------------------------------------- what is ready before training
-
-    def prepare_tokenizer(self, plan: Plan, say: Say) -> None:
-        """Trained once, for all rungs and seeds."""
-        if not self.tokenizer.is_dir():
-            source, target = train_tokenizers(plan.common, say)
-            joint = plan.common.tokenizer.joint
-            with disk_errors_named("saving the tokenizer", self.path, "Free some space and start again."):
-                save_tokenizers(self.tokenizer, {"source": source} if joint else {"source": source, "target": target})
 
     def prepare_run(self, attempt: Attempt) -> RunFolder:
         """A run that has not begun is one to go on with: from then on nothing distinguishes beginning and resuming.
@@ -141,6 +171,25 @@ class LadderFolder:
         return run
 
 
+def is_done(run: RunFolder) -> bool:
+    return run.recipe_file.is_file() and summarise(run.path).state == "done"
+
+
+def _is_planned(run: RunFolder) -> bool:
+    """How many updates it will have is fixed: under a budget in minutes, once its speed is measured."""
+    return run.pointed("last") is not None and summarise(run.path).planned is not None
+
+
+def _in_waves(left: Sequence[Attempt], jobs: int) -> dict[str, int]:
+    """How many train beside each other: `jobs`, and in the last wave those that remain."""
+    return {attempt.name: min(jobs, len(left) - place // jobs * jobs) for place, attempt in enumerate(left)}
+
+
+def _is_rest(name: str) -> bool:
+    """What a ladder leaves that was killed before it had settings."""
+    return name == ".lock" or fnmatch(name, ".ladder.json.*.tmp")
+
+
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
     """What changed, each in a few words; rungs that only one of them has are no difference."""
     if before.get("format") != now["format"]:
@@ -153,8 +202,11 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
         if earlier != value:
             yield f"--{key} ({_shown(earlier)} there, {_shown(value)} now)"
     told = set()
+    some: dict[str, Any] = next(iter(before["rungs"].values()), {})
+    of_updates = UPDATE_SIZE if now["budget"]["updates"] is not None else ()
+    common = {key: value for key, value in some.items() if key.split(".")[0] in COMMON_SECTIONS or key in of_updates}
     for rung, keys in now["rungs"].items():
-        earlier_keys = before["rungs"].get(rung, keys)
+        earlier_keys = before["rungs"].get(rung, {**keys, **common})  # a new rung shares what all of them share
         for key in dict.fromkeys([*earlier_keys, *keys]):
             pair = earlier_keys.get(key), keys.get(key)
             if pair[0] != pair[1] and (key, *map(_shown, pair)) not in told:

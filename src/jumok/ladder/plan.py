@@ -13,14 +13,14 @@ from jumok.data.folders import default_cache
 from jumok.data.hashes import Hashes
 from jumok.data.readers import content_hash, grammar_languages, read_pairs
 from jumok.errors import BadInput
-from jumok.ladder.rungs import Rung, chosen, recipe_of
+from jumok.ladder.rungs import UPDATE_SIZE, Rung, chosen, recipe_of
 from jumok.recipe import Corpus, Recipe
 from jumok.training.comparison import flat
 from jumok.training.resuming import with_absolute_paths
 
 FORMAT = 1
 MINUTES = 2.0
-GRAMMAR, GRAMMAR_PAIRS, GRAMMAR_HELD = "en-fr", 40_000, 500
+GRAMMAR_PAIRS, GRAMMAR_HELD = 40_000, 500
 VALIDATIONS = 10  # of a budget in updates
 MOST_SEEDS = 1000
 
@@ -194,9 +194,23 @@ def plan(
     for recipe in found.values():
         if recipe.task != "translation":
             raise BadInput(f"task={recipe.task}: a ladder translates")
+    if budget.updates is not None:
+        _check_updates(found)
     result = Plan(found, steps, seeds, budget, size, files)
     result.test_pairs()  # unequal, unreadable or empty files: before the long work
     for corpus in result.common.data.valid:
         for _ in read_pairs(corpus, "valid"):
             pass
     return result
+
+
+def _check_updates(found: dict[str, Recipe]) -> None:
+    """An update is worth the same on every rung."""
+    for key in UPDATE_SIZE:
+        values = {name: getattr(recipe.training, key.partition(".")[2]) for name, recipe in found.items()}
+        if len(set(values.values())) > 1:
+            told = ", ".join(f"{name} {value}" for name, value in values.items())
+            raise BadInput(
+                f"{key} differs ({told}): under --updates some rungs would learn from more than others. "
+                "Give it without a rung's name, or a budget in --minutes"
+            )

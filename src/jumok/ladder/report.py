@@ -17,17 +17,16 @@ from jumok.ladder.pictures import draw_curves, draw_lengths
 from jumok.ladder.plan import Plan
 from jumok.ladder.results import Results
 from jumok.ladder.rungs import Rung
-from jumok.ladder.scoring import DRAWN
 from jumok.ladder.table import INTERVAL, caption, cells, columns
 
 CLASSES = {"BLEU": ' class="main"'}  # what the eye should find first
 
 
-def page(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
+def page(plan: Plan, results: Results, tutorial: bool) -> str:
     languages = _languages(plan)
-    pictures = [pair for place in range(DRAWN) for pair in results.pictures(place)]
+    pictures = results.pictures()
     parts = [
-        ("table", "Table", _table(plan, results, jobs, tutorial)),
+        ("table", "Table", _table(plan, results, tutorial)),
         ("curves", "How they learned", _picture(results, draw_curves, "BLEU and loss on held-out data, by update")),
         ("lengths", "By the length of sentences", _lengths(results)),
         ("translations", "The same sentences", _translations(results, languages)),
@@ -53,10 +52,10 @@ def _languages(plan: Plan) -> Languages:
     return source, target
 
 
-def _table(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
+def _table(plan: Plan, results: Results, tutorial: bool) -> str:
     names = columns(results, tutorial)
     rows = [_with_intervals(names, cells(row, names)) for row in results.rows]
-    notes = "\n".join(f'<p class="note">{escape(line)}</p>' for line in caption(plan, results, jobs))
+    notes = "\n".join(f'<p class="note">{escape(line)}</p>' for line in caption(plan, results))
     return f"{_rows([name for name in names if name != INTERVAL], rows)}\n{notes}"
 
 
@@ -105,8 +104,9 @@ def _attention(pictures: Sequence[tuple[Rung, Attention]], languages: Languages)
         return '<p class="quiet">None of these rungs attends: RNN, LSTM and GRU have only their final state.</p>'
     block = attention_block([picture for _, picture in pictures], languages, [rung.title for rung, _ in pictures])
     return (
-        "<p>The same sentence in each rung that attends, while it wrote its own translation. RNN, LSTM and GRU are not "
-        f"here: the decoder gets their final state and can look at nothing.</p>\n{block}"
+        "<p>The same sentence in each rung that attends, while it wrote its own translation; one that wrote nothing is "
+        "left out. RNN, LSTM and GRU are not here: the decoder gets their final state and can look at nothing.</p>\n"
+        f"{block}"
     )
 
 

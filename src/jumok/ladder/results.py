@@ -49,7 +49,7 @@ class Row:
     chrf: Estimate
     each: dict[int, float]  # BLEU by seed
     tutorial: float  # BLEU, lower-cased and tokenised
-    gain: float | None = None  # BLEU over the rung below
+    gain: float | None = None  # BLEU over the rung below, of the seeds that both have
     p: float | None = None  # of that gain
 
     @property
@@ -84,6 +84,7 @@ class Results:
     signatures: dict[str, str]
     sentences: int
     device: str
+    side_by_side: dict[str, int]  # by run: how many trained beside each other
     scored: list[Scored] = field(repr=False, default_factory=list)
     pairs: list[tuple[str, str]] = field(repr=False, default_factory=list)
 
@@ -98,6 +99,7 @@ class Results:
             "signatures": self.signatures,
             "sentences": self.sentences,
             "device": self.device,
+            "side_by_side": self.side_by_side,
             "bootstrap": {"samples": statistics.SAMPLES, "seed": statistics.SEED, "confidence": statistics.CONFIDENCE},
         }
 
@@ -105,10 +107,11 @@ class Results:
         """The attempt that stands for a rung in pictures: that of its first seed."""
         return next(one for one in self.scored if one.attempt.rung == rung)
 
-    def pictures(self, place: int) -> list[tuple[Rung, Attention]]:
-        """What each rung that attends looked at in the same sentence, the `place`-th of those that are drawn."""
+    def pictures(self) -> list[tuple[Rung, Attention]]:
+        """What each rung that attends looked at, sentence by sentence: the rungs of one sentence stand together."""
         found = [(row.rung, read_attention(self.first_of(row.rung).found)) for row in self.rows]
-        return [(rung, pictures[place]) for rung, pictures in found if place < len(pictures)]
+        sentences = sorted({sentence for _, pictures in found for sentence in pictures})
+        return [(rung, pictures[one]) for one in sentences for rung, pictures in found if one in pictures]
 
     def examples(self) -> list[tuple[str, str, dict[str, str]]]:
         """Some sentences with their references and each rung's translation of them."""
@@ -127,12 +130,13 @@ def results(plan: Plan, folder: LadderFolder, pairs: Sequence[tuple[str, str]]) 
         run = folder.run(attempt)
         found = read_score(run)
         if found is not None:
-            outputs = read_translations(run, len(pairs))
+            outputs = read_translations(run)
             counts = statistics.bleu_counts(outputs, references), statistics.chrf_counts(outputs, references)
             scored.append(Scored(attempt, summarise(run.path), found, outputs, *counts))
     by_rung = {rung: [one for one in scored if one.attempt.rung == rung] for rung in plan.rungs}
     by_rung = {rung: ones for rung, ones in by_rung.items() if ones}
     first: dict[str, Any] = scored[0].found if scored else {"scores": [], "device": ""}
+    beside = folder.side_by_side()
     return Results(
         _rows(by_rung),
         _groups(by_rung, [source for source, _ in pairs]),
@@ -140,6 +144,7 @@ def results(plan: Plan, folder: LadderFolder, pairs: Sequence[tuple[str, str]]) 
         {score["name"]: score["signature"] for score in first["scores"]},
         len(pairs),
         first["device"],
+        {one.attempt.name: beside[one.attempt.name] for one in scored if one.attempt.name in beside},
         scored,
         list(pairs),
     )
@@ -147,18 +152,19 @@ def results(plan: Plan, folder: LadderFolder, pairs: Sequence[tuple[str, str]]) 
 
 def _rows(by_rung: dict[Rung, list[Scored]]) -> list[Row]:
     rows: list[Row] = []
-    below: tuple[float, Numbers] | None = None
+    below: dict[int, tuple[float, Numbers]] = {}  # by seed: BLEU and its draws
     scored = [one for ones in by_rung.values() for one in ones]
     if not scored:
         return []
     drawn_bleu = iter(statistics.draws([one.bleu for one in scored], statistics.bleu))
     drawn_chrf = iter(statistics.draws([one.chrf for one in scored], statistics.chrf))
     for rung, ones in by_rung.items():
-        bleu_draws, chrf_draws = (np.mean([next(drawn) for _ in ones], axis=0) for drawn in (drawn_bleu, drawn_chrf))
+        each = {one.attempt.seed: (_bleu(one), next(drawn_bleu)) for one in ones}
+        bleu_draws = np.mean([draws for _, draws in each.values()], axis=0)
+        chrf_draws = np.mean([next(drawn_chrf) for _ in ones], axis=0)
         bleu, chrf = (plain.mean(one.found["scores"][place]["score"] for one in ones) for place in (0, 1))
-        gain = None if below is None else bleu - below[0]
-        p = None if below is None or gain is None else statistics.p_value(gain, bleu_draws - below[1])
-        below = bleu, bleu_draws
+        gain, p = _gain(each, below)
+        below = each
         rows.append(
             Row(
                 rung,
@@ -170,13 +176,28 @@ def _rows(by_rung: dict[Rung, list[Scored]]) -> list[Row]:
                 plain.mean(one.found["sentences_per_second"] for one in ones),
                 statistics.estimate(bleu, bleu_draws),
                 statistics.estimate(chrf, chrf_draws),
-                {one.attempt.seed: one.found["scores"][0]["score"] for one in ones},
+                {seed: score for seed, (score, _) in each.items()},
                 plain.mean(one.found["tutorial"] for one in ones),
                 gain,
                 p,
             )
         )
     return rows
+
+
+def _gain(
+    each: dict[int, tuple[float, Numbers]], below: dict[int, tuple[float, Numbers]]
+) -> tuple[float | None, float | None]:
+    """BLEU over the rung below and its p, of the seeds that both have: what failed counts on neither side."""
+    both = [(each[seed], below[seed]) for seed in each if seed in below]
+    if not both:
+        return None, None
+    gain = plain.mean(ours[0] - theirs[0] for ours, theirs in both)
+    return gain, statistics.p_value(gain, np.mean([ours[1] - theirs[1] for ours, theirs in both], axis=0))
+
+
+def _bleu(one: Scored) -> float:
+    return float(one.found["scores"][0]["score"])
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

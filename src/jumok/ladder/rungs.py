@@ -1,7 +1,9 @@
 """The rungs, from the bottom up: which recipe of the house each is, and what of it changes with the size asked for.
 
-What all rungs share (data, tokenizer, batches, search) is the same key for all of them. What is a rung's own (network,
-learning rate) is what that network needs to learn well; a fair race does not put everybody into the same shoes.
+What all rungs share (data, tokenizer, search) is the same key for all of them. What is a rung's own (network, learning
+rate) is what that network needs to learn well; a fair race does not put everybody into the same shoes. Batches are the
+same as long as nobody changes them: under a budget in updates they are part of it, so one rung alone may not have its
+own; under one in minutes it may, for it pays for larger ones with time.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ SHARED: dict[str, tuple[str, ...]] = {
     "full": ("tokenizer.joint=true",),
 }  # fmt: skip
 COMMON_SECTIONS = ("data", "tokenizer", "search", "task", "format")  # one rung alone may not have its own
+UPDATE_SIZE = ("training.batch_tokens", "training.accumulate")  # how much is learned from in an update
 INSTEAD = {"seed": "--seeds", "training.updates": "--updates", "device": "--device", "search.beam": "--beam"}
 OWN = re.compile(r"^([^.=:]+):(.*)$", re.DOTALL)
 

@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from jumok.ladder.folder import LadderFolder
+from jumok.ladder.folder import LadderFolder, is_done
 from jumok.ladder.plan import Attempt, Budget
 from jumok.ladder.progress import Progress
-from jumok.training.comparison import is_running, summarise
+from jumok.training.comparison import is_running
 from jumok.training.run import RunFolder
 
 Say = Callable[[str], None]
@@ -28,10 +28,6 @@ TELL = 2.0  # seconds between two looks at what they write
 PATIENCE = 60.0  # seconds in which a process that was asked to stop should have saved
 LOG = "train.log"
 LAST_LINES = 12
-
-
-def is_done(run: RunFolder) -> bool:
-    return run.recipe_file.is_file() and summarise(run.path).state == "done"
 
 
 def minutes_for(run: RunFolder, budget: Budget) -> float | None:
@@ -63,7 +59,7 @@ def train_side_by_side(
     plugins: Sequence[Path] = (),
 ) -> dict[str, str]:
     """All attempts, at most `jobs` at a time; for each that failed, what its process said at the end."""
-    waiting = [attempt for attempt in attempts if not is_done(folder.run(attempt))]
+    waiting = folder.left(attempts)
     running: dict[str, tuple[Attempt, subprocess.Popen[bytes]]] = {}
     failed: dict[str, str] = {}
     looked = 0.0

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jumok.errors import Failure
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Attention
 from jumok.ladder.statistics import bleu, bleu_counts
 from jumok.tasks.metrics import corpus_scores
 from jumok.training.run import RunFolder
 
-FORMAT = 1
+FORMAT = 2
 WARM = 32  # sentences translated before the clock starts: memory is claimed, kernels are chosen
 DRAWN = 2  # sentences whose attention is shown
 READABLE = range(5, 13)  # words of a sentence that can be seen whole
@@ -30,25 +29,22 @@ def score_file(run: RunFolder) -> Path:
 
 
 def read_score(run: RunFolder) -> dict[str, Any] | None:
-    """What was found, where all of it was."""
+    """What was found, where all of it is there: a score without its translations is made again."""
     try:
         found = json.loads(score_file(run).read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) and found.get("format") == FORMAT else None
+        whole = isinstance(found, dict) and found.get("format") == FORMAT
+        return found if whole and len(read_translations(run)) == found.get("sentences") else None
     except (OSError, ValueError):
         return None
 
 
-def read_translations(run: RunFolder, count: int) -> list[str]:
-    lines = translations_file(run).read_text(encoding="utf-8").split("\n")[:-1]
-    if len(lines) != count:
-        raise Failure(
-            f"{translations_file(run)} has {len(lines)} lines for {count} sentences: remove it to score again"
-        )
-    return lines
+def read_translations(run: RunFolder) -> list[str]:
+    return translations_file(run).read_text(encoding="utf-8").split("\n")[:-1]
 
 
-def read_attention(found: dict[str, Any]) -> list[Attention]:
-    return [Attention.from_json(json.dumps(one)) for one in found["attention"]]
+def read_attention(found: dict[str, Any]) -> dict[int, Attention]:
+    """By the place of the sentence in the test set: one that was translated by nothing has no picture."""
+    return {one["sentence"]: Attention.from_json(json.dumps(one)) for one in found["attention"]}
 
 
 def drawn_sentences(sources: Sequence[str], count: int = DRAWN) -> list[int]:
@@ -78,10 +74,11 @@ def score(run: RunFolder, pairs: Sequence[tuple[str, str]], device: str) -> dict
     seconds = time.perf_counter() - began
     outputs = [" ".join(best.text.splitlines()) for best in found]
     drawn = [place for place in drawn_sentences(sources) if found[place].ids]
-    pictures = []
+    pictures: dict[int, Attention] = {}
     if model.model.attends and drawn:
         scores = [found[place].log_probability for place in drawn]
-        pictures = model.attentions([sources[p] for p in drawn], [found[p].ids for p in drawn], scores=scores)
+        attentions = model.attentions([sources[p] for p in drawn], [found[p].ids for p in drawn], scores=scores)
+        pictures = dict(zip(drawn, attentions, strict=True))
     result = {
         "format": FORMAT,
         "sentences": len(pairs),
@@ -90,7 +87,7 @@ def score(run: RunFolder, pairs: Sequence[tuple[str, str]], device: str) -> dict
         "sentences_per_second": len(pairs) / max(seconds, 1e-9),
         "device": str(model.device),
         "parameters": sum(parameter.numel() for parameter in model.model.parameters()),
-        "attention": [picture.as_dictionary() for picture in pictures],
+        "attention": [{"sentence": place, **picture.as_dictionary()} for place, picture in pictures.items()],
     }
     with disk_errors_named("writing the scores", run.path, "Free some space and start again."):
         replace_file(translations_file(run), "".join(f"{line}\n" for line in outputs))

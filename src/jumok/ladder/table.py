@@ -59,12 +59,12 @@ def _interval(estimate: Estimate) -> str:
     return f"{estimate.low:.1f}–{estimate.high:.1f}"
 
 
-def caption(plan: Plan, results: Results, jobs: int) -> list[str]:
+def caption(plan: Plan, results: Results) -> list[str]:
     """What is the same for all, what differs, and what the numbers are, each in a sentence or two."""
     seeds = f"{plan.seeds} seed{'s' * (plan.seeds > 1)}"
-    beside = f", up to {jobs} runs side by side on one machine" if jobs > 1 else ""
     recipes = list(plan.recipes.values())
-    lines = [f"Budget: {plan.budget} for every rung and seed{beside}; {seeds}, on {results.device}."]
+    lines = [f"Budget: {plan.budget} for every rung and seed{_beside(plan, results)}; {seeds}, on {results.device}."]
+    lines += _missing(plan, results)
     same = [*_shared(plan.common), *_shared_training(recipes)]
     lines.append(f"The same for all: {'; '.join(same)}.")
     lines.append(
@@ -87,6 +87,29 @@ def caption(plan: Plan, results: Results, jobs: int) -> list[str]:
         "warm-up, with nothing else of the ladder running."
     )
     return lines
+
+
+def _beside(plan: Plan, results: Results) -> str:
+    """How many trained side by side, and which had fewer beside them: a minute was worth more to these."""
+    counts = [(one.attempt, results.side_by_side.get(one.attempt.name, 1)) for one in results.scored]
+    most = max((count for _, count in counts), default=1)
+    if most == 1:
+        return ""
+    fewer = "; ".join(f"{count} for {attempt}" for attempt, count in counts if count < most)
+    worth = f" ({fewer}: a minute was worth more to them)" if fewer and plan.budget.minutes is not None else ""
+    return f", up to {most} runs side by side on one machine{worth}"
+
+
+def _missing(plan: Plan, results: Results) -> list[str]:
+    """Rungs without all their seeds."""
+    seeds = dict.fromkeys(plan.rungs, 0) | {row.rung: len(row.each) for row in results.rows}
+    missing = [f"{rung.title} {count} of {plan.seeds}" for rung, count in seeds.items() if count < plan.seeds]
+    if not missing:
+        return []
+    return [
+        f"Seeds are missing, because their runs failed: {', '.join(missing)}. A mean is over the seeds that there are; "
+        "a rung is compared with the one below it in the table on the seeds that both have."
+    ]
 
 
 def _shared(recipe: Recipe) -> list[str]:
@@ -140,10 +163,10 @@ def as_rich(results: Results, tutorial: bool) -> Table:
     return table
 
 
-def as_markdown(plan: Plan, results: Results, jobs: int, tutorial: bool) -> str:
+def as_markdown(plan: Plan, results: Results, tutorial: bool) -> str:
     """As a file that others can paste."""
     names = columns(results, tutorial)
     rules = ["---" if name in ("rung", "model") else "---:" for name in names]
     rows = [names, rules, *(cells(row, names) for row in results.rows)]
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {line}" for line in caption(plan, results, jobs))]) + "\n"
+    return "\n".join([*lines, "", *(f"- {line}" for line in caption(plan, results))]) + "\n"

@@ -108,7 +108,7 @@ def attention(
             query[:, None],
             key[:, None],
             value[:, None],
-            None if where is None else where[:, None],
+            None if where is None else where.unsqueeze(-3),
         )
     if bias is not None:
         where = bias if where is None else torch.where(where, bias, float("-inf"))

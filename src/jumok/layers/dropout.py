@@ -26,6 +26,19 @@ class Dropout(nn.Dropout):
         return (x * kept).to(x.dtype) if onto is None else torch.addcmul(onto, x, kept).to(onto.dtype)
 
 
+class WordDropout(Dropout):
+    """Whole words unseen, each for itself (Bowman et al. 2016): x_t · z_t / (1 − p), one z for each position.
+
+    A decoder that cannot count on what it wrote has to look at the source.
+    """
+
+    def forward(self, x: Tensor, onto: Tensor | None = None) -> Tensor:
+        if not self.training or not self.p:
+            return super().forward(x, onto)
+        seen = x * super().forward(torch.ones_like(x[..., :1]))
+        return seen if onto is None else onto + seen
+
+
 def keep_mask(shape: torch.Size, p: float) -> Tensor:
     """z / (1 − p), on the CPU, from PyTorch's generator."""
     dropped, numbers = round(p * STEPS), shape.numel()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.batch import PAD, Sequences
-from jumok.layers.dropout import Dropout
+from jumok.layers.dropout import Dropout, WordDropout
 from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
 from jumok.models.decoder import Cache, Memory, build_decoder
@@ -38,6 +38,7 @@ class Seq2Seq(EncoderDecoder):
         self.decoder = build_decoder(section)
         self.embedding = Embedding(target_size, section.embedding, PAD)
         self.dropout = Dropout(section.dropout)
+        self.unseen = WordDropout(section.target_word_dropout)
         self.tied = section.tie_embeddings
         bridged = self.tied and section.embedding != section.width
         self.project = linear(section.width, section.embedding, bias=False) if bridged else nn.Identity()
@@ -56,7 +57,7 @@ class Seq2Seq(EncoderDecoder):
         memory = self.encode(source)
         if teacher_forcing < 1.0:
             return self._scheduled(memory, target_ids_BT, teacher_forcing)
-        embedded_BTD = self.dropout(self.embedding(target_ids_BT))
+        embedded_BTD = self.dropout(self.unseen(self.embedding(target_ids_BT)))
         return self.dropout(self.decoder(embedded_BTD, memory))
 
     def _scheduled(self, memory: Memory, target_ids_BT: Tensor, teacher_forcing: float) -> Tensor:
@@ -69,7 +70,7 @@ class Seq2Seq(EncoderDecoder):
                 with torch.no_grad():
                     own_B = self.head(states[-1]).argmax(dim=-1)
                 tokens_B = torch.where(true_BT[:, position], target_ids_BT[:, position], own_B)
-            hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens_B)), memory, cache)
+            hidden_BD, cache = self.decoder.step(self.dropout(self.unseen(self.embedding(tokens_B))), memory, cache)
             states.append(self.dropout(hidden_BD))
         return torch.stack(states, dim=1)
 

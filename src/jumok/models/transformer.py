@@ -20,6 +20,7 @@ from jumok.data.batch import PAD, Sequences
 from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, Source
 from jumok.layers.cache import KeyValueCache, join_coverage, stacked
+from jumok.layers.dropout import WordDropout
 from jumok.layers.embedding import Embedding
 from jumok.layers.linear import for_products
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
@@ -76,6 +77,7 @@ class Transformer(EncoderDecoder):
         self.replays = section.position != "relative"  # its packed attention is laid out anew for every batch
         self.section = section
         self.embedding = Embedding(target_size, section.width, PAD)
+        self.unseen = WordDropout(section.target_word_dropout)
         shared = section.tie_embeddings == "all"
         self.source_embedding = self.embedding if shared else Embedding(source_size, section.width, PAD)
         self.encoder = Stack(section, section.encoder_layers, "self", "encoder")
@@ -101,12 +103,12 @@ class Transformer(EncoderDecoder):
         if isinstance(source, PackedSide) and isinstance(target, PackedSide):
             look = Look(spans=Spans.across(target, source))
             sources = [Source(memory, look) for memory in self._layers(source)]
-            return self.decoder(self.embedding(target.ids), sources=sources, packed=target)
+            return self.decoder(self.unseen(self.embedding(target.ids)), sources=sources, packed=target)
         assert isinstance(source, Sequences)
         assert isinstance(target, Tensor)  # both sides are packed, or none is
         look = Look(source.mask)
         sources = [Source(memory, look) for memory in self._layers(source)]
-        return self.decoder(self.embedding(target), sources=sources)
+        return self.decoder(self.unseen(self.embedding(target)), sources=sources)
 
     def _layers(self, source: Sequences | PackedSide) -> list[KeyValue]:
         """The source as each decoder layer will look at it."""

@@ -31,6 +31,9 @@ class Seq2SeqSection(Section):
     input_feeding: bool = Field(False, description="Luong only: feed s̃_t into the next step (slower, often better).")
     reverse_source: bool = Field(False, description="Read the source backwards (Sutskever's trick without attention).")
     dropout: float = Field(0.3, ge=0.0, lt=1.0, description="On embeddings, between layers, and before the softmax.")
+    target_word_dropout: float = Field(
+        0.0, ge=0.0, lt=1.0, description="Share of its own past words that the decoder does not see as it learns."
+    )
     forget_bias: float = Field(1.0, description="Starting bias of the LSTM's forget gate (0 is PyTorch's own).")
     tie_embeddings: bool = Field(
         False, description="Share the decoder's word vectors with its output layer (a projection bridges the widths)."
@@ -79,6 +82,9 @@ class TransformerSection(Section):
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
     attention_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On the attention weights.")
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
+    target_word_dropout: float = Field(
+        0.0, ge=0.0, lt=1.0, description="Share of its own past words that the decoder does not see as it learns."
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> TransformerSection:

@@ -13,6 +13,7 @@ import torch
 from jumok.data.batch import source_batch
 from jumok.errors import BadInput
 from jumok.layers.packed import known_precision
+from jumok.layers.tap import Tap
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.fast import fast_stepper
 from jumok.models.transformer import Transformer
@@ -45,14 +46,24 @@ class Engine:
         return Ensemble(each) if len(each) > 1 else each[0]
 
     def _stepper(self, place: int, model: EncoderDecoder) -> Stepper:
-        if self.device.type == "cpu" or self.precision == "float32":
+        observed = any(isinstance(module, Tap) and module.watched for module in model.modules())
+        if self.device.type == "cpu" or self.precision == "float32" or observed:  # a copy has the hooks of its making
             return stepper_for(model, self.precision, self.device)
         if place not in self._copies:  # another type on another device is a copy of the whole model
             self._copies[place] = stepper_for(model, self.precision, self.device)
         return self._copies[place]
 
-    def search(self, rows: Sequence[Row], size: int) -> Found:
-        """The n-best of every row, in any order; `size` rows are searched at a time."""
+    def asked(self, texts: Sequence[str]) -> None:
+        """The sentences that the next searches are for: nothing to an engine, but who records it wants to know."""
+
+    def answered(self, outputs: Sequence[Sequence[tuple[int, ...]]]) -> None:
+        """What came of them: the tokens of each one's translations."""
+
+    def search(self, rows: Sequence[Row], size: int, sentences: Sequence[int] = ()) -> Found:
+        """The n-best of every row, in any order; `size` rows are searched at a time.
+
+        `sentences`: which of those asked for each row belongs to.
+        """
         for model in self.models:
             model.eval()
         # the longest first: less padding, and what is left at the end is short

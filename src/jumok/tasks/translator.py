@@ -102,6 +102,7 @@ class Translator:
         given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
         asked = self._asked(wishes)
         rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
+        self.engine.asked([one.text.strip() for one in given])
         jobs = [
             Job(number, row, options)
             for number, (one, row) in enumerate(zip(given, rows, strict=True))
@@ -126,6 +127,7 @@ class Translator:
             pairs = zip(texts[start:end], hypotheses, strict=True)
             written = [Translation(text, h.score, h.log_probability, tuple(h.tokens)) for text, h in pairs]
             results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
+        self.engine.answered([[one.ids for one in chosen] for chosen in results])
         return results
 
     def check(self, wishes: Wishes) -> None:
@@ -175,7 +177,8 @@ class Translator:
 
     def _search(self, jobs: list[Job], size: int) -> list[list[Hypothesis]]:
         results: list[list[Hypothesis]] = [[] for _ in jobs]
-        for place, hypotheses in self.engine.search([(job.source, job.options) for job in jobs], size):
+        rows, sentences = [(job.source, job.options) for job in jobs], [job.sentence for job in jobs]
+        for place, hypotheses in self.engine.search(rows, size, sentences):
             results[place] = hypotheses
         return results
 
@@ -192,6 +195,10 @@ class Translator:
         found = log_probabilities(self.models, sources, rows, self.device)
         pieces = [(*self.target.pieces(row), "<eos>") for row in rows]
         return [Scored(tokens, tuple(values)) for tokens, values in zip(pieces, found, strict=True)]
+
+    def refuse_long(self, sentences: Sequence[str]) -> None:
+        """Refuse a sentence over the model's limit."""
+        self._encode(sentences, "error")
 
     def _encode(self, sentences: Sequence[str], too_long: str, first: int = 0) -> list[list[int]]:
         before = self.before

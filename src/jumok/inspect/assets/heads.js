@@ -5,6 +5,8 @@
   const began = performance.now();
   const data = JSON.parse(document.getElementById("heads-data").textContent);
   const root = document.getElementById("heads");
+  const { unpacked, grouped, single, weightsOf, number } = headWeights;
+  const { LABELLED } = mapLabels;
   const make = (name, className, text) => {
     const element = document.createElement(name);
     if (className) element.className = className;
@@ -16,58 +18,8 @@
     return;
   }
 
-  // ------------------------------------------------------------ colours: cividis, always from 0 to 1
-
-  const stops = [
-    [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
-    [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56],
-  ];
-  const SHADES = 1024;
-  const mixed = (share) => {
-    const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * (place - low)));
-  };
-  const packedColour = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
-  let brightened = false; // whether faint weights are brightened: colour follows √α
-  const shadeOf = (weight) => (brightened ? Math.sqrt(weight) : weight);
-  const table = new Uint32Array(SHADES + 1);
-  const fillTable = () => {
-    for (let index = 0; index <= SHADES; index += 1) table[index] = packedColour(mixed(shadeOf(index / SHADES)));
-  };
-  fillTable();
-
   // ------------------------------------------------------------ weights
 
-  const bytesOf = (text) => {
-    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
-    const plain = atob(text);
-    const bytes = new Uint8Array(plain.length);
-    for (let index = 0; index < plain.length; index += 1) bytes[index] = plain.charCodeAt(index);
-    return bytes;
-  };
-  const unpacked = async (text, rows) => {
-    const inflater = new DecompressionStream("deflate");
-    const writer = inflater.writable.getWriter();
-    writer.write(bytesOf(text));
-    writer.close();
-    const buffer = await new Response(inflater.readable).arrayBuffer();
-    return { steps: new Float32Array(buffer, 0, rows), bytes: new Uint8Array(buffer, rows * 4) };
-  };
-  // neighbouring tokens of one word together; what belongs to no word stands for itself
-  const grouped = (side) => {
-    const starts = [];
-    side.words.forEach((word, index) => {
-      if (word < 0 || index === 0 || side.words[index - 1] !== word) starts.push(index);
-    });
-    const sizes = starts.map((start, index) => (starts[index + 1] ?? side.words.length) - start);
-    const names = starts.map((start, index) => side.texts[side.words[start]]
-      ?? side.tokens.slice(start, start + sizes[index]).join(""));
-    return { starts, sizes, names };
-  };
-  const single = (side) => ({
-    starts: side.tokens.map((_, index) => index), sizes: side.tokens.map(() => 1), names: side.tokens,
-  });
   const groups = data.groups.filter((group) => group.maps.length).map((group, number) => {
     const block = document.getElementById(`maps-${data.groups.indexOf(group)}`);
     const texts = block.textContent.split("\n");
@@ -88,38 +40,6 @@
     group.texts[index] = null;
     return map;
   };
-  // summed over a key's tokens, averaged over a query's; and how far that may be from the truth
-  const weightsOf = (map, group, unit) => {
-    const { keys, queries } = group.units[unit];
-    const width = group.keys.tokens.length;
-    const columns = keys.starts.length;
-    const weights = new Float32Array(queries.starts.length * columns);
-    const wrong = new Float32Array(queries.starts.length);
-    queries.starts.forEach((start, t) => {
-      for (let row = start; row < start + queries.sizes[t]; row += 1) {
-        const step = map.steps[row];
-        wrong[t] += step / 2 / queries.sizes[t];
-        for (let s = 0; s < columns; s += 1) {
-          let sum = 0;
-          for (let key = keys.starts[s]; key < keys.starts[s] + keys.sizes[s]; key += 1) {
-            const byte = map.bytes[row * width + key];
-            sum += byte === 255 ? NaN : byte;
-          }
-          weights[t * columns + s] += (sum * step) / queries.sizes[t];
-        }
-      }
-    });
-    return { weights, wrong, rows: queries.starts.length, columns, keys, queries };
-  };
-  // "0.424 ± 0.003": what is shown is never farther from the model's own number than is said
-  const number = (weight, wrong) => {
-    if (Number.isNaN(weight)) return "no number";
-    if (wrong === 0) return weight === 0 ? "0" : weight.toFixed(3);
-    const digits = Math.min(Math.max(-Math.floor(Math.log10(wrong)), 3), 9);
-    const bound = Math.ceil((wrong + 0.5 * 10 ** -digits) * 10 ** digits - 1e-6) / 10 ** digits;
-    return `${weight.toFixed(digits)} ± ${bound.toFixed(digits)}`;
-  };
-
   // ------------------------------------------------------------ the page
 
   const style = () => getComputedStyle(document.documentElement);
@@ -185,12 +105,12 @@
   const drawLegend = () => {
     const pen = scale.getContext("2d");
     for (let x = 0; x < 256; x += 1) {
-      pen.fillStyle = `rgb(${mixed(x / 255).join(",")})`;
+      pen.fillStyle = `rgb(${cividis.mixed(x / 255).join(",")})`;
       pen.fillRect(x, 0, 1, 1);
     }
     ticks.replaceChildren(...[0, 0.25, 0.5, 0.75, 1].map((weight) => {
       const tick = make("span", "", String(weight));
-      tick.style.left = `${100 * shadeOf(weight)}%`;
+      tick.style.left = `${100 * cividis.place(weight)}%`;
       return tick;
     }));
   };
@@ -228,36 +148,8 @@
   root.append(about, bar, legend, grid, top, readout, frame, lines, help);
   drawLegend();
 
-  // ------------------------------------------------------------ small maps: the largest weight of each patch
+  // ------------------------------------------------------------ small maps to choose from
 
-  const SMALL = 96;
-  const drawSmall = (small, map, group) => {
-    const rows = group.queries.tokens.length;
-    const columns = group.keys.tokens.length;
-    const [height, width] = [Math.min(rows, SMALL), Math.min(columns, SMALL)];
-    const highest = new Float32Array(height * width);
-    const edges = Uint32Array.from({ length: width + 1 }, (_, x) => Math.ceil((x * columns) / width));
-    const { bytes, steps } = map;
-    for (let t = 0; t < rows; t += 1) {
-      const start = Math.floor((t * height) / rows) * width;
-      const step = steps[t];
-      for (let x = 0, at = t * columns; x < width; x += 1) {
-        let most = 0;
-        for (const end = t * columns + edges[x + 1]; at < end; at += 1) {
-          if (bytes[at] > most && bytes[at] < 255) most = bytes[at];
-        }
-        if (most * step > highest[start + x]) highest[start + x] = most * step;
-      }
-    }
-    [small.width, small.height] = [width, height];
-    const pen = small.getContext("2d");
-    const image = pen.createImageData(width, height);
-    const pixels = new Uint32Array(image.data.buffer);
-    for (let index = 0; index < pixels.length; index += 1) {
-      pixels[index] = table[Math.min(SHADES, Math.round(highest[index] * SHADES))];
-    }
-    pen.putImageData(image, 0, 0);
-  };
   let smalls = [];
   const thumbnails = async () => {
     const { group } = state;
@@ -323,11 +215,10 @@
     const pixels = new Uint32Array(image.data.buffer);
     for (let index = 0; index < pixels.length; index += 1) {
       const weight = weights[index];
-      pixels[index] = Number.isNaN(weight) ? 0 : table[Math.min(SHADES, Math.round(weight * SHADES))];
+      pixels[index] = Number.isNaN(weight) ? 0 : cividis.pixel(weight);
     }
     pen.putImageData(image, 0, 0);
   };
-  const LABELLED = 12; // cells of this size have room for words beside them
   const layout = () => {
     const { rows, columns, keys, queries } = state.shown;
     const pen = canvas.getContext("2d");
@@ -405,47 +296,10 @@
     pen.restore();
     pen.fillStyle = paper;
     pen.fillRect(0, 0, left, top);
-    labels(pen, { cell, left, top, x0, y0, ink, quiet, accent, row, view, rows, columns, keys, queries });
-  };
-  const labels = (pen, { cell, left, top, x0, y0, ink, quiet, accent, row, view, rows, columns, keys, queries }) => {
-    const font = style().getPropertyValue("--text");
-    const size = Math.min(13, Math.max(10, cell * 0.8));
     const column = state.at ? state.at[1] : null;
-    const cut = (name, room) => {
-      let text = name.trim() ? name : "␣";
-      if (pen.measureText(text).width <= room) return text;
-      while (text && pen.measureText(`${text}…`).width > room) text = [...text].slice(0, -1).join("");
-      return `${text}…`;
-    };
-    const every = cell >= LABELLED ? 1 : [5, 10, 20, 25, 50, 100, 200, 500, 1000].find((step) => step * cell >= 40) ?? 2000;
-    pen.textBaseline = "middle";
-    for (const [horizontal, count, names, chosen] of [[false, rows, queries.names, row], [true, columns, keys.names, column]]) {
-      const [from, until] = horizontal ? [left, view[0]] : [top, view[1]];
-      const start = horizontal ? x0 : y0;
-      for (let index = Math.max(0, Math.floor((from - start) / cell)); index < count; index += 1) {
-        const middle = start + (index + 0.5) * cell;
-        if (middle > until) break;
-        if (middle < from - 1 || (index % every && index !== chosen)) continue;
-        if (every > 1 && index !== chosen && chosen !== null && Math.abs(index - chosen) * cell < 28) continue;
-        pen.fillStyle = index === chosen ? accent : cell >= LABELLED ? ink : quiet;
-        pen.font = `${index === chosen ? "600 " : ""}${size}px ${font}`;
-        const text = cell >= LABELLED ? cut(names[index], (horizontal ? top : left) - 12) : String(index);
-        pen.save();
-        if (horizontal && cell >= LABELLED) {
-          pen.translate(middle, top - 6);
-          pen.rotate(-Math.PI / 2);
-          pen.textAlign = "left";
-          pen.fillText(text, 0, 0);
-        } else if (horizontal) {
-          pen.textAlign = "center";
-          pen.fillText(text, Math.max(middle, left + 8), top - 9);
-        } else {
-          pen.textAlign = "right";
-          pen.fillText(text, left - 7, middle);
-        }
-        pen.restore();
-      }
-    }
+    const font = style().getPropertyValue("--text");
+    const colours = { font, ink, quiet, accent };
+    mapLabels.draw(pen, { ...colours, cell, left, top, x0, y0, row, column, view, rows, columns, keys, queries });
   };
   let waiting = false;
   const later = () => {
@@ -489,7 +343,7 @@
     const { weights, columns } = state.shown;
     chips.keys.forEach((chip, s) => {
       const weight = row === null ? NaN : weights[row * columns + s];
-      const colour = Number.isNaN(weight) ? null : mixed(shadeOf(weight));
+      const colour = Number.isNaN(weight) ? null : cividis.of(weight);
       chip.style.backgroundColor = colour ? `rgb(${colour.join(",")})` : "";
       chip.style.color = colour ? (colour[0] * 0.3 + colour[1] * 0.6 + colour[2] * 0.1 > 125 ? "#111" : "#fff") : "";
     });
@@ -605,8 +459,7 @@
     draw();
   };
   box.addEventListener("change", () => {
-    brightened = box.checked;
-    fillTable();
+    cividis.brighten(box.checked);
     drawLegend();
     paint();
     coloured = undefined;

@@ -19,7 +19,7 @@
   const clamp = (value, most) => Math.min(Math.max(value, 0), most);
 
   // a map of bytes: 0 is nothing, 1 to 255 is −reach to reach
-  function map(place, caption, packed, first, trained, both, tell) {
+  function map(place, caption, packed, first, edges, both, tell) {
     const figure = element("figure"), stage = element("div", "stage"), canvas = element("canvas", "map");
     const bytes = Uint8Array.from(atob(packed.bytes), (character) => character.charCodeAt(0));
     const { rows, columns, reach } = packed;
@@ -30,8 +30,7 @@
     bytes.forEach((byte, index) => { if (byte) image.data.set([...colour((byte - 1) / 254), 255], 4 * index); });
     pen.putImageData(image, 0, 0);
     stage.append(canvas);
-    const share = (trained - first) / rows;
-    if (trained !== null && share > 0 && share < 1) {
+    for (const share of edges.map((row) => (row - first) / rows).filter((part) => part > 0 && part < 1)) {
       const edge = element("div", "edge");
       Object.assign(edge.style, { left: 0, right: 0, top: `${100 * share}%`, borderTopWidth: "2px" });
       stage.append(edge);
@@ -141,10 +140,11 @@
       write(`${name} ${number(seen.value, digits)}`, ` (±${seen.step.toPrecision(1)}) · ${where(seen)}${seen.pinned ? " · pinned" : ""}`);
     };
     readout.textContent = quiet;
-    const seenRow = (row) => `${one.relative ? "distance" : "position"} ${String(row).replace("-", "−")}${one.trained !== null && row >= one.trained ? " (beyond training)" : ""}`;
-    map(maps, one.relative ? "distance ↓, head →" : "position ↓, dimension →", one.table, one.first, one.trained, false,
+    const seenRow = (row) => `${one.relative ? "distance" : "position"} ${String(row).replace("-", "−")}${one.trained !== null && (one.relative ? Math.abs(row) : row) >= one.trained ? " (beyond training)" : ""}`;
+    const edges = one.trained === null ? [] : [one.trained]; // a distance has two directions
+    map(maps, one.relative ? "distance ↓, head →" : "position ↓, dimension →", one.table, one.first, one.relative ? edges.flatMap((n) => [n, 1 - n]) : edges, false,
       cell("value", (seen) => `${seenRow(seen.row)}, ${one.relative ? "head" : "dimension"} ${seen.column}`));
-    map(maps, one.relative ? "query ↓, key →" : "position ↓, position →", one.pairs, 0, one.trained, true,
+    map(maps, one.relative ? "query ↓, key →" : "position ↓, position →", one.pairs, 0, edges, true,
       cell(one.relative ? "added" : "cosine", (seen) => `positions ${seen.row} and ${seen.column}, ${Math.abs(seen.row - seen.column)} apart`));
     curve(section, one, (k) => {
       if (k === null) { readout.textContent = quiet; return; }
