@@ -125,7 +125,7 @@ def test_a_file_is_there_when_all_its_lines_are(tmp_path: Path) -> None:
         write("")
     assert file.read_bytes() == b"0-0 1-2\n\n"
     assert list(tmp_path.iterdir()) == [file]
-    with pytest.raises(BadInput, match="folder that exists"), whole_lines(tmp_path / "no" / "x"):
+    with pytest.raises(BadInput, match="no folder"), whole_lines(tmp_path / "no" / "x"):
         pass
 
 

@@ -144,7 +144,7 @@ def test_outputs_that_were_cut_and_rows_that_were_given_up() -> None:
         torch.testing.assert_close(
             path["decoder.1.cross"], forced(model, rows[number], path.tokens)["decoder.1.cross"], atol=1e-6, rtol=0
         )
-    with pytest.raises(BadInput, match="sentence 1 has 0 outputs"):
+    with pytest.raises(BadInput, match="sentence 1: nothing was searched for it to the end"):
         seen.path(1)
     with pytest.raises(BadInput, match="sentence 4: 4 sentences were searched"):
         seen.path(4)

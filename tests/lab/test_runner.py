@@ -99,7 +99,7 @@ def test_only_what_is_missing_is_measured_unless_again(folder: Path) -> None:
     assert len(run(3, effort=0.5).judged) == 3
     assert len(run(1).seeds) == 1  # with more effort it is not the same measurement
     assert measured(folder, module) == [1, 2, 3, 1, 1]
-    with pytest.raises(BadInput, match="effort 1, which 0.5 would replace"):
+    with pytest.raises(BadInput, match=r"effort 1, which 0\.5 would replace"):
         run(1, effort=0.5)
     with (folder / f"{module}.py").open("a") as file:
         file.write("\n# other code now\n")

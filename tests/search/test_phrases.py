@@ -26,6 +26,8 @@ def can_be_written(output, phrases, size, given, room):
 @given(st.lists(phrase, min_size=1, max_size=3), st.lists(st.integers(4, 6), max_size=3).map(tuple), st.integers(1, 3))
 @example([(5, 6, 4), (5, 6, 5)], (), 2)
 @example([(4, 5, 6), (5, 6, 4)], (4, 4, 5), 2)
+@example([(4, 4, 5)], (4, 4), 1)
+@example([(4, 4, 5), (5, 6)], (4, 4), 1)
 def test_together_is_possible_exactly_where_an_output_is(phrases, prefix, size):
     found = together(phrases, prefix, size)
     if found is None:

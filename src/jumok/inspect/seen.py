@@ -71,7 +71,9 @@ class Seen:
             raise BadInput(f"sentence {number}: {searched} inside the block (they count from 0)")
         outputs = self.paths[number]
         if not outputs:
-            raise BadInput(f"sentence {number}: nothing was searched for it (it was empty, or too long and left out)")
+            raise BadInput(
+                f"sentence {number}: nothing was searched for it to the end (it was empty, too long, or given up)"
+            )
         if not 0 <= rank < len(outputs):
             raise BadInput(f"sentence {number} has {len(outputs)} outputs; rank {rank} is none of them")
         return outputs[rank]

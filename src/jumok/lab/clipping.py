@@ -155,8 +155,8 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         Verdict(
             "Explosions are rare and sudden: single gradients are far larger than those just before and after.",
             struck >= len(exploded) / 2 and share <= RARE,
-            f"SGD without clipping: {share:.2%} of the norms are above {SUDDEN} times the median of the {AROUND} around "
-            f"them, in {struck} of {len(exploded)} trainings (to hold: in half of them, at most {RARE:.0%}).",
+            f"SGD without clipping: {share:.2%} of the norms are above {SUDDEN} times the median of the {AROUND} "
+            f"around them, in {struck} of {len(exploded)} trainings (to hold: in half of them, at most {RARE:.0%}).",
         ),
         Verdict(
             "With clipping SGD learns at rates at which it does not learn without.",

@@ -93,8 +93,8 @@ def judge(numbers: Sequence[Numbers]) -> list[Verdict]:
         Verdict(
             "Without the division wide attention learns worse.",
             without > 1.5 * with_,
-            f"At width {TRAINED[-1]} it needs {count(without, most)} updates with the best learning rate, divided by √d_k "
-            f"{count(with_, most)}; at width {TRAINED[0]}, {count(small[0], most)} and {count(small[1], most)}.",
+            f"At width {TRAINED[-1]} it needs {count(without, most)} updates with the best learning rate, divided by "
+            f"√d_k {count(with_, most)}; at width {TRAINED[0]}, {count(small[0], most)} and {count(small[1], most)}.",
         ),
     ]
 

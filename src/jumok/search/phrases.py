@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Phrase = tuple[int, ...]
@@ -31,12 +31,30 @@ def together(required: Sequence[Phrase], prefix: Phrase, size: int) -> Together 
 
     Phrases that share an n-gram must lie over one another there, as one longer phrase. A phrase has each of its n-grams
     once, so that there is one way to do it. The same goes for the prefix, which is given and may repeat itself: what
-    shares an n-gram with it starts within it and goes on after it, so that only the last occurrence counts.
+    shares an n-gram with it starts within it and goes on after it, so that only the last occurrence counts. A phrase
+    that repeats itself can only begin there, where that is forgiven.
     """
-    opening, apart = prefix, list[Phrase]()
     waiting = [phrase for phrase in required if not holds(prefix, phrase)]
-    if any(repeats(phrase, size) for phrase in waiting):
-        return None
+    inside = [phrase for phrase in waiting if repeats(phrase, size)]
+    outside = [phrase for phrase in waiting if not repeats(phrase, size)]
+    possible = (_placed(opening, outside, prefix, size) for opening in _begun(prefix, inside, prefix, size))
+    return next((found for found in possible if found is not None), None)
+
+
+def _begun(opening: Phrase, phrases: Sequence[Phrase], prefix: Phrase, size: int) -> Iterator[Phrase]:
+    """The ways to lay all of these over what has been laid."""
+    if not phrases:
+        yield opening
+        return
+    first, *others = phrases
+    for shift in range(len(opening)):
+        laid = _lay(opening, first, shift)
+        if laid is not None and not repeats(laid, size, len(prefix)):
+            yield from _begun(laid, others, prefix, size)
+
+
+def _placed(opening: Phrase, phrases: Sequence[Phrase], prefix: Phrase, size: int) -> Together | None:
+    waiting, apart = [phrase for phrase in phrases if not holds(opening, phrase)], list[Phrase]()
     while waiting:
         phrase = waiting.pop(0)
         laid: Phrase | None
