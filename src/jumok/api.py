@@ -82,12 +82,16 @@ class TrainedTranslator(Translator):
         Of a Transformer, a layer and a head (counted from 0) may be chosen, and `kind` "self" (the source at itself) or
         "causal" (the translation at its own past). Without them: the second to last layer, the mean over its heads.
         """
+        if not isinstance(sentence, str) or not isinstance(target, str | None):
+            raise BadInput("attend() takes one sentence, and at most one translation of it, as text")
+        if not sentence.strip():
+            raise BadInput("the sentence is empty: there is nothing to look at")
         view = View(layer, head, kind)
         view.tap(self.model)  # what does not exist is refused before any work
+        self.refuse_long([sentence])
         if target is None:
             best = self.nbest([sentence])[0][0]
             return self.attentions([sentence], [best.ids], words, [best.log_probability], view)[0]
-        self.refuse_long([sentence])
         return self.attentions([sentence], [target], words, view=view)[0]
 
     def attentions(

@@ -56,7 +56,7 @@ def test_layer_head_and_kind(run: Path, app: typer.Typer, tmp_path: Path) -> Non
     common = ["I am a student .", "--run", str(run), "--target", "je suis étudiant ."]
     shown = invoke(app, *common).output
     assert "decoder.1.cross, mean of 2 heads" in shown
-    assert "student" in shown.splitlines()[0]
+    assert "student" in shown.splitlines()[1]  # after the word on what is unknown
     out = tmp_path / "picture.json"
     keys = {"cross": "I am a student . <eos>", "self": "I am a student . <eos>", "causal": "<sos> je suis étudiant ."}
     queries = {"cross": "je suis étudiant . <eos>", "self": keys["self"], "causal": "je suis étudiant . <eos>"}

@@ -10,12 +10,14 @@ import typer
 from commands import invoke
 from translators import translator
 
+from jumok import api
 from jumok.cli.attend import attend
 from jumok.errors import BadInput
 from jumok.inspect.all_heads import all_heads
 from jumok.inspect.attention import Attention
 from jumok.inspect.attribution import attribute
 from jumok.inspect.pictures import KINDS, check_picture_path, write_all_heads, write_picture
+from jumok.inspect.record import record
 from jumok.inspect.rollout import rollout
 
 BEGINNINGS = {".png": b"\x89PNG", ".svg": b"<?xml", ".html": b"<!DOCTYPE html>", ".gif": b"GIF89a", ".json": b"{"}
@@ -98,3 +100,30 @@ def test_broken_bytes_of_an_argument_are_named(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=r"not UTF-8 \(byte 0xff\)"):
             invoke(app, *arguments, "--out", str(tmp_path / "x.json"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_model_does_not_know_is_told(tmp_path: Path) -> None:
+    app = typer.Typer()
+    app.command()(attend)
+    told = invoke(app, "I am a 학생 .", "--out", str(tmp_path / "x.json")).output
+    assert "read as <unk>: 학생" in told
+    assert "unknown" not in invoke(app, "I am a student.", "--out", str(tmp_path / "x.json")).output
+    with pytest.raises(BadInput, match="--dark is for pictures"):
+        invoke(app, "I am a student .", "--out", str(tmp_path / "x.html"), "--dark")
+
+
+def test_one_sentence_as_text(tmp_path: Path) -> None:
+    model = api.load_translator(device="cpu")
+    for sentence, target in ((["a"], None), (None, None), ("a", 7)):
+        with pytest.raises(BadInput, match="one sentence"):
+            model.attend(sentence, target)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="empty"):
+        model.attend(" ")
+    with pytest.raises(BadInput, match="not NoneType"):
+        model.translate([None])  # type: ignore[list-item]
+    with pytest.raises(BadInput, match="no heads"), record(model, heads=[7]):
+        pass
+    with pytest.raises(BadInput, match="take a part of it"):
+        model.attend("word " * 3000)
+    model.attend("I am a student.").save(tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_bytes().startswith(b"<?xml")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from jumok.cli.typed import require_text
 from jumok.errors import BadInput
+
+if TYPE_CHECKING:
+    from jumok.tasks.translator import Translator
 
 
 def attend(
@@ -50,6 +54,8 @@ def attend(
     from jumok.inspect.terminal import show
 
     require_text(sentence=sentence, target=target, steps=steps)
+    if dark and out is not None and out.suffix.lower() in (".html", ".json"):
+        raise BadInput(f"--dark is for pictures: a page ({out}) is dark where its reader's screen is")
     if steps is not None:
         if every:
             raise BadInput("--steps is about one head, --all about all of them: leave one of the two out")
@@ -60,6 +66,7 @@ def attend(
         if out is not None:
             check_picture_path(out, STEP_KINDS)
         translator = api.load_translator(run, device).tagged(tag)
+        tell_unknown(translator, sentence)
         found = steps_of(translator, sentence, steps, target, View(layer, head, kind), tokens)
         show_steps(found)
         if out is not None:
@@ -68,18 +75,27 @@ def attend(
         return
     if every:
         translator = api.load_translator(run, device).tagged(tag)
+        tell_unknown(translator, sentence)
         typer.echo(write_all_heads(translator, sentence, target, out, (kind, layer, head), dark))
         return
     if out is not None:
         check_picture_path(out)
-    picture = (
-        api.load_translator(run, device)
-        .tagged(tag)
-        .attend(sentence, target, words=not tokens, layer=layer, head=head, kind=kind)
-    )
+    reader = api.load_translator(run, device)
+    tell_unknown(reader, sentence)
+    tagged = reader.tagged(tag)
+    picture = tagged.attend(sentence, target, words=not tokens, layer=layer, head=head, kind=kind)
     if out is None:
         show(picture)
     else:
         write_picture(picture, out, dark=dark)
         translation = "" if kind == "self" else " ".join(picture.target[:-1]) + "\n"
         typer.echo(f"{translation}written: {out}")
+
+
+def tell_unknown(translator: Translator, sentence: str) -> None:
+    """A model reads all words it does not know as one and the same: who looks at its attention should know which."""
+    from jumok.inspect.attention import visible
+
+    unknown = translator.unknown_words(sentence)
+    if unknown:
+        typer.echo(f"unknown to this model, and read as <unk>: {visible(' '.join(unknown))}", err=True)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from jumok.cli.typed import require_text
+
+if TYPE_CHECKING:
+    from jumok.inspect.attribution import Attribution
 
 SHOWN = 3  # words of each ranking
 
@@ -48,7 +52,7 @@ def attribute(
     table = Table("target word", "log p", *found.methods)
     table.columns[1].justify = "right"
     for row, word in enumerate(found.target):
-        ranked = [", ".join(found.source[place] for place in found.ranking(one, row)[:SHOWN]) for one in found.methods]
+        ranked = [_ranked(found, one, row) for one in found.methods]
         cells = [word, f"{found.log_probabilities[row]:.2f}".replace("-", "−"), *ranked]
         table.add_row(*(escape(visible(cell)) for cell in cells))
     screen.print(f"The {SHOWN} source words that matter most to each target word, the first one most:")
@@ -62,3 +66,11 @@ def attribute(
     if out is not None:
         write_attribution(found, out, dark)
         typer.echo(f"written: {out}")
+
+
+def _ranked(found: Attribution, method: str, row: int) -> str:
+    """The words that matter most; a dash where none matters more than another."""
+    values = abs(found.values[method][row])
+    if values.max(initial=0.0) == values.min(initial=0.0):
+        return "–"
+    return ", ".join(found.source[place] for place in found.ranking(method, row)[:SHOWN])

@@ -7,6 +7,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,13 @@ class Attention:
         from jumok.inspect.html import framed
         from jumok.inspect.pictures import page_of
 
-        return framed(page_of(self), min(260 + 28 * len(self.target), 900))
+        return framed(page_of(self), min(420 + 34 * len(self.target), 900))
+
+    def save(self, path: str | Path, dark: bool = False) -> None:
+        """Draw it into a file; the ending says how: .png, .svg, .html, .gif or .json."""
+        from jumok.inspect.pictures import write_picture
+
+        write_picture(self, Path(path), dark)
 
     def merge(
         self,

@@ -114,6 +114,8 @@ def _taps(
     if kinds is not None and not set(kinds) <= set(there):
         raise BadInput(f"kinds {sorted(kinds)}: this model's attention is of the kinds {', '.join(there) or 'none'}")
     taps = [tap for tap in every if (layers is None or tap.layer in layers) and (kinds is None or tap.kind in kinds)]
+    if heads is not None and taps and all(tap.heads is None for tap in taps):
+        raise BadInput(f"heads {list(heads)}: this model's attention has no heads. Leave them out")
     for tap in taps:
         if heads is not None and tap.heads is not None and not all(0 <= head < tap.heads for head in heads):
             raise BadInput(f"heads {list(heads)}: {tap.name} has {tap.heads}, counted from 0")

@@ -17,6 +17,7 @@ from jumok.tasks.engine import Engine
 from jumok.tasks.phrases import Phrases
 from jumok.tasks.scoring import Scored, log_probabilities
 from jumok.tasks.wishes import Asked, BadSentence, Sentence, Wishes
+from jumok.text.special import UNKNOWN
 from jumok.text.tags import find_tag
 from jumok.text.tokenizer import Tokenizer
 
@@ -99,6 +100,9 @@ class Translator:
         """As `nbest`, with all wishes in one."""
         if isinstance(sentences, str):
             raise BadInput("translate() takes a list of sentences: write translate([sentence])")
+        wrong = [type(one).__name__ for one in sentences if not isinstance(one, str | Sentence)]
+        if wrong:
+            raise BadInput(f"translate() takes sentences as text, not {wrong[0]}")
         given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
         asked = self._asked(wishes)
         rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
@@ -197,8 +201,19 @@ class Translator:
         return [Scored(tokens, tuple(values)) for tokens, values in zip(pieces, found, strict=True)]
 
     def refuse_long(self, sentences: Sequence[str]) -> None:
-        """Refuse a sentence over the model's limit."""
-        self._encode(sentences, "error")
+        """Refuse a sentence over the model's limit, where none can be cut or left out."""
+        try:
+            self._encode(sentences, "error")
+        except TooLong as error:
+            raise BadInput(
+                f"the sentence has {error.length} tokens, the model's limit is {error.limit}: take a part of it"
+            ) from None
+
+    def unknown_words(self, sentence: str) -> list[str]:
+        """The words of which the model's vocabulary does not know some part."""
+        cut, words = self.source.encode_with_offsets(sentence.strip()), sentence.split()
+        places = dict.fromkeys(word for id, word in zip(cut.ids, cut.words, strict=True) if id == UNKNOWN)
+        return [words[place] for place in places if place < len(words)]
 
     def _encode(self, sentences: Sequence[str], too_long: str, first: int = 0) -> list[list[int]]:
         before = self.before
