@@ -28,7 +28,7 @@ from jumok.data import grammar
 from jumok.data.readers import read_lines
 from jumok.inspect.aligner import Aligner
 from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, read_gold
-from jumok.inspect.heads import best_view
+from jumok.inspect.heads import best_view, every_reading
 from jumok.inspect.symmetric import METHODS
 from jumok.inspect.view import every_view
 from jumok.recipe import Recipe, read
@@ -38,7 +38,7 @@ from jumok.training.run import RunFolder
 
 # As the demo's, with dropout: a decoder that can guess a word ("pas" after "n'a") from what it wrote looks elsewhere
 GRAMMAR = [
-    "model.dropout=0.2", "model.attention_dropout=0.1", "training.updates=1700", "training.validate_every=1700",
+    "model.dropout=0.2", "model.attention_dropout=0.1", "model.target_word_dropout=0.3", "training.updates=1700", "training.validate_every=1700",
     "training.checkpoint_every=1700", "threads=1",
 ]  # fmt: skip
 REAL = [
@@ -89,6 +89,8 @@ def of_grammar(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, An
         heads = [view for view in every_view(model.model) if view.head is not None]
         found = best_view(model, *own_valid, views=heads).view
         rows.append(row(f"{direction}, best head, its strongest words", Aligner(model, found), own_test))
+        found = best_view(model, *own_valid, views=every_reading(heads)).view
+        rows.append(row(f"{direction}, best head and reading", Aligner(model, found), own_test))
         rows.append(row(f"{direction}, best view and reading", Aligner.best(model, *own_valid), own_test))
     for method in METHODS:
         aligner = Aligner.best(models["en-fr"], *valid, reverse=models["fr-en"], method=method)
