@@ -38,8 +38,8 @@ from jumok.training.run import RunFolder
 
 # As the demo's, with dropout: a decoder that can guess a word ("pas" after "n'a") from what it wrote looks elsewhere
 GRAMMAR = [
-    "model.dropout=0.2", "model.attention_dropout=0.1", "model.target_word_dropout=0.3", "training.updates=1700", "training.validate_every=1700",
-    "training.checkpoint_every=1700", "threads=1",
+    "model.dropout=0.2", "model.attention_dropout=0.1", "model.target_word_dropout=0.3", "training.updates=1700",
+    "training.validate_every=1700", "training.checkpoint_every=1700", "threads=1",
 ]  # fmt: skip
 REAL = [
     "tokenizer.kind=bpe", "tokenizer.vocabulary=8000", "tokenizer.joint=false", "tokenizer.lowercase=true",
