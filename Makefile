@@ -15,10 +15,10 @@ demo: .venv/.base
 	$(BIN)/python -m jumok demo
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n 2 -m "not full"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not full"
 
 test-full: .venv/.test
-	$(BIN)/python -m pytest -n 2 --durations=15
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=15
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
