@@ -78,15 +78,16 @@ def _start(task: Task) -> tuple[Connection, BaseProcess]:
 
 @contextlib.contextmanager
 def _ctrl_c_is_for_us() -> Iterator[None]:
-    """A terminal sends Ctrl-C to all processes; one that is started while it is ignored goes on ignoring it."""
-    if threading.current_thread() is not threading.main_thread():
+    """A terminal sends Ctrl-C to all processes; one that is started while it is held back never gets it, and we get it
+    afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _collect(end: Any, task: Task, process: BaseProcess) -> Measured | Broken:
