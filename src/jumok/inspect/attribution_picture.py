@@ -12,7 +12,7 @@ from jumok.errors import BadInput
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attribution import Attribution
 from jumok.inspect.drawing import Format, ink_and_paper, saved, sheet, short, style
-from jumok.inspect.html import attention_block, document, escape
+from jumok.inspect.html import ATTENTION_SCRIPTS, attention_block, document, escape
 from jumok.inspect.pictures import LONGEST_TABLE, check_picture_path
 
 KINDS = (".png", ".svg", ".html", ".json")
@@ -109,4 +109,4 @@ def page(attribution: Attribution) -> str:
         f"{attention_block(attribution.pictures())}\n</main>"
     )
     styles = ["page.css", "attention.css", "report.css"]
-    return document("Attributions", body, styles, ["attention.js"])
+    return document("Attributions", body, styles, ATTENTION_SCRIPTS)

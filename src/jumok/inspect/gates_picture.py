@@ -171,7 +171,7 @@ def page(gates: Gates) -> str:
     )
     noscript = "<noscript><p>The picture is drawn by a script inside this file; please allow it.</p></noscript>"
     body = f'<main>\n<h1>{escape(title)}</h1>\n{intro}\n{noscript}\n<div id="gates"></div>\n{data}\n</main>'
-    return document(title, body, ["page.css", "gates.css"], ["gates.js"])
+    return document(title, body, ["page.css", "gates.css"], ["cividis.js", "gates.js"])
 
 
 def _packed(values: Floats, gate: bool) -> dict[str, Any]:

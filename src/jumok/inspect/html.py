@@ -19,13 +19,14 @@ from typing import Any
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Attention, visible
 
+ATTENTION_SCRIPTS = ["cividis.js", "attention.js"]
 Languages = tuple[str, str]  # of source and target, as in lang="ko"; "" when not known
 
 
 def page(attentions: Sequence[Attention], title: str = "Attention", languages: Languages = ("", "")) -> str:
     """A page with the attention of one sentence or several."""
     body = f"<main>\n<h1>{escape(title)}</h1>\n{attention_block(attentions, languages)}\n</main>"
-    return document(title, body, ["page.css", "attention.css"], ["attention.js"])
+    return document(title, body, ["page.css", "attention.css"], ATTENTION_SCRIPTS)
 
 
 def write_page(
@@ -50,7 +51,7 @@ INTRODUCTIONS = {
 def attention_block(
     attentions: Sequence[Attention], languages: Languages = ("", ""), titles: Sequence[str] = ()
 ) -> str:
-    """The part of a page that shows attention. The page needs attention.css and attention.js, and one block at most.
+    """The part of a page that shows attention. The page needs attention.css, ATTENTION_SCRIPTS, one block at most.
 
     `titles`: what to call each picture, where "Sentence 1" does not say it.
     """

@@ -214,7 +214,7 @@ def page(found: Sequence[Positions]) -> str:
     ]
     data = embed("positions-data", [_for_script(one) for one in found])
     body = "\n".join(["<main>", "<h1>Positions</h1>", intro, noscript, *sections, data, "</main>"])
-    return document("Positions", body, ["page.css", "positions.css"], ["positions.js"])
+    return document("Positions", body, ["page.css", "positions.css"], ["cividis.js", "positions.js"])
 
 
 def _told(positions: Positions) -> str:

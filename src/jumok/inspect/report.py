@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Attention
 from jumok.inspect.curve import curve_block
-from jumok.inspect.html import Languages, attention_block, document, escape
+from jumok.inspect.html import ATTENTION_SCRIPTS, Languages, attention_block, document, escape
 from jumok.tasks.metrics import Score
 
 
@@ -79,7 +79,7 @@ def report(
         f"<main>\n<header><h1>{escape(title)}</h1>\n"
         f'<nav aria-label="Sections">{links}</nav></header>\n{body}{nothing}\n</main>'
     )
-    scripts = (["curve.js"] if events else []) + (["attention.js"] if attentions else [])
+    scripts = (["curve.js"] if events else []) + (ATTENTION_SCRIPTS if attentions else [])
     return document(title, main, ["page.css", "attention.css", "report.css"], scripts)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jumok.inspect.attention import Attention
-from jumok.inspect.html import Languages, attention_block, document, escape
+from jumok.inspect.html import ATTENTION_SCRIPTS, Languages, attention_block, document, escape
 from jumok.inspect.report import differences
 from jumok.ladder.pictures import draw_curves, draw_lengths
 from jumok.ladder.plan import Plan
@@ -42,7 +42,7 @@ def page(plan: Plan, results: Results, tutorial: bool) -> str:
         f"<main>\n<header><h1>The ladder: {len(results.rows)} models under one budget</h1>\n"
         f'<nav aria-label="Sections">{links}</nav></header>\n{body}\n</main>'
     )
-    scripts = ["attention.js"] if pictures else []
+    scripts = ATTENTION_SCRIPTS if pictures else []
     return document("jumok: the ladder", main, ["page.css", "attention.css", "report.css", "ladder.css"], scripts)
 
 

@@ -1,15 +1,7 @@
 "use strict";
 // Draws every <section class="attention" data-index="N"> from the JSON on the page. Text only ever goes in as text.
 (() => {
-  const stops = [
-    [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
-    [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56],
-  ];
-  const mixed = (weight) => {
-    const place = Math.min(Math.max(weight, 0), 1) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * (place - low)));
-  };
+  const { mixed } = cividis;
   const colour = (weight) => `rgb(${mixed(weight).join(", ")})`;
   const shown = (weight) => (weight === null ? "no number" : weight.toFixed(3));
   const make = (name, className, text) => {

@@ -1,5 +1,5 @@
 "use strict";
-// The colours of attention weights: cividis, always from 0 to 1, and legible for everybody.
+// The colours of all pages: cividis from 0 to 1, legible for everybody. `mixed` takes other stops too.
 const cividis = (() => {
   const stops = [
     [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
@@ -7,10 +7,10 @@ const cividis = (() => {
   ];
   const SHADES = 1024;
   let brightened = false; // whether faint weights are brightened: colour follows √α
-  const mixed = (share) => {
-    const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
-    const low = Math.min(Math.floor(place), stops.length - 2);
-    return stops[low].map((from, channel) => Math.round(from + (stops[low + 1][channel] - from) * (place - low)));
+  const mixed = (share, along = stops) => {
+    const at = Math.min(Math.max(share, 0), 1) * (along.length - 1);
+    const low = Math.min(Math.floor(at), along.length - 2);
+    return along[low].map((from, channel) => Math.round(from + (along[low + 1][channel] - from) * (at - low)));
   };
   const packed = ([red, green, blue]) => ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
   const place = (weight) => (brightened ? Math.sqrt(weight) : weight); // on the scale, from 0 to 1

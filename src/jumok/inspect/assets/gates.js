@@ -3,7 +3,6 @@
   const data = JSON.parse(document.getElementById("gates-data").textContent);
   const place = document.getElementById("gates");
   // cividis for gates (0 to 1), purple to orange for states (negative to positive)
-  const GATE = [[0,34,78],[18,53,112],[59,73,108],[87,93,109],[112,113,115],[138,134,120],[165,156,116],[195,179,105],[225,204,85],[254,232,56]];
   const STATE = [[45,0,75],[84,39,136],[128,115,172],[178,171,210],[216,218,235],[247,247,247],[254,224,182],[253,184,99],[224,130,20],[179,88,6],[127,59,8]];
 
   const element = (name, className, text) => {
@@ -12,11 +11,7 @@
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const colour = (share, stops) => {
-    const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1), low = Math.floor(at), rest = at - low;
-    const high = stops[Math.min(low + 1, stops.length - 1)];
-    return stops[low].map((value, index) => Math.round(value + (high[index] - value) * rest));
-  };
+  const colour = cividis.mixed;
   const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 
   const choose = element("div", "choose"), readout = element("p", "readout"), frame = element("div", "frame");
@@ -58,7 +53,7 @@
     state = one.states[name];
     values = bytesOf(state.bytes);
     order = arranged(one);
-    const count = data.tokens.length, stops = name.endsWith("gate") ? GATE : STATE;
+    const count = data.tokens.length, stops = name.endsWith("gate") ? undefined : STATE; // undefined: cividis
     cell = Math.max(22, Math.min(64, Math.floor(900 / count)));
     row = Math.max(2, Math.min(10, Math.floor(380 / state.units)));
     map.width = count; map.height = state.units;

@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("positions-data").textContent);
-  const CIVIDIS = [[0,34,78],[18,53,112],[59,73,108],[87,93,109],[112,113,115],[138,134,120],[165,156,116],[195,179,105],[225,204,85],[254,232,56]];
   const SIDES = [["in training", "#0072b2", []], ["beyond training", "#d55e00", [6, 3]]];
 
   const element = (name, className, text) => {
@@ -11,11 +10,7 @@
     return made;
   };
   const number = (value, digits = 3) => value.toFixed(digits).replace("-", "−");
-  const colour = (share) => {
-    const at = Math.min(Math.max(share, 0), 1) * (CIVIDIS.length - 1), low = Math.floor(at);
-    const high = CIVIDIS[Math.min(low + 1, CIVIDIS.length - 1)];
-    return CIVIDIS[low].map((value, index) => Math.round(value + (high[index] - value) * (at - low)));
-  };
+  const colour = cividis.mixed;
   const clamp = (value, most) => Math.min(Math.max(value, 0), most);
 
   // a map of bytes: 0 is nothing, 1 to 255 is −reach to reach
