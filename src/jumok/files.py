@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from jumok.errors import Failure
+from jumok.errors import BadInput, Failure
 
 
 def replace_file(path: Path, content: bytes | str) -> None:
@@ -26,6 +26,26 @@ def replace_file(path: Path, content: bytes | str) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     flush_folder(path.parent)
+
+
+def check_file_place(path: Path, option: str = "--out") -> None:
+    """Refuse a place where no file can be written, before any work is done for it."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise BadInput(f"{option} {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise BadInput(f"{option} {path}: it is a folder, name a file")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise BadInput(f"{option} {path}: no permission to write there. Choose another place")
+
+
+def check_folder_place(path: Path, option: str = "--out") -> None:
+    """Refuse a place where no folder can be, or be written to."""
+    nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not nearest.is_dir():
+        raise BadInput(f"{option} {path}: {nearest} is a file, not a folder. Choose another {option}")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadInput(f"{option} {path}: {nearest} cannot be written to. Choose another {option}")
 
 
 def flush_file(path: Path) -> None:

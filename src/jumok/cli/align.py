@@ -65,9 +65,9 @@ def align(
     from jumok import api
     from jumok.data.pharaoh import format_pharaoh
     from jumok.data.readers import read_pairs
+    from jumok.files import check_file_place
     from jumok.inspect.aligner import Aligner, Scoring, whole_lines
     from jumok.inspect.alignment import read_gold
-    from jumok.inspect.pictures import check_place
     from jumok.inspect.symmetric import method_named
     from jumok.inspect.view import View
     from jumok.recipe import Corpus
@@ -84,7 +84,7 @@ def align(
     method_named(symmetrize)
     refuse_sources(out, source, target, gold, *(best_head_on or ()))
     if out is not None:
-        check_place(out)
+        check_file_place(out)
     forward = api.load_translator(run, device).tagged(tag)
     backward = None if reverse is None else api.load_translator(reverse, device).tagged(reverse_tag)
     if best_head_on:

@@ -15,11 +15,10 @@ from typing import IO
 
 from jumok.data.pharaoh import Link
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named
+from jumok.files import check_file_place, disk_errors_named
 from jumok.inspect.alignment import AlignmentScore, Gold, reading_named, sentence_score
 from jumok.inspect.forced import links_of_views
 from jumok.inspect.heads import best_of_readings, best_view
-from jumok.inspect.pictures import check_place
 from jumok.inspect.symmetric import method_named, turned
 from jumok.inspect.view import View
 from jumok.tasks.translator import Translator
@@ -167,7 +166,7 @@ class Scoring:
 @contextmanager
 def whole_lines(path: Path) -> Iterator[Callable[[str], object]]:
     """A text file that is there when all its lines are: until then it has another name. A pipe gets them at once."""
-    check_place(path)
+    check_file_place(path)
     ordinary = path.is_file() or not path.exists()
     place = path.with_name(f".{path.name}.{os.getpid()}.tmp") if ordinary else path
     try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, replace_file
+from jumok.files import check_file_place, disk_errors_named, replace_file
 from jumok.inspect.attention import Attention
 
 if TYPE_CHECKING:
@@ -36,21 +35,11 @@ def page_of(attention: Attention) -> str:
     return page([attention])
 
 
-def check_place(path: Path) -> None:
-    """Refuse a place where no file can be written."""
-    if not path.absolute().parent.is_dir():
-        raise BadInput(f"--out {path}: there is no folder {path.parent}")
-    if path.is_dir():
-        raise BadInput(f"--out {path}: it is a folder, name a file")
-    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
-        raise BadInput(f"--out {path}: no permission to write there. Choose another place")
-
-
 def check_picture_path(path: Path, kinds: Sequence[str] = KINDS) -> None:
     """Refuse a name that cannot be drawn before any work is done for it."""
     if path.suffix.lower() not in kinds:
         raise BadInput(f'--out {path}: the ending says what to draw, and "{path.suffix}" is none of {", ".join(kinds)}')
-    check_place(path)
+    check_file_place(path)
 
 
 def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:

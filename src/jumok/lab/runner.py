@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, replace_file
+from jumok.files import check_folder_place, disk_errors_named, replace_file
 from jumok.lab.catalogue import load, name_of
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.report import Shown, drawn, shown, write_lab_page
@@ -97,11 +97,7 @@ def run_lab(
 def _locked(folder: Path) -> Iterator[None]:
     """One lab at a time in a folder, and one that can be written to: else it would be known after the first seed. The
     system frees the lock when its holder dies."""
-    nearest = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not nearest.is_dir():
-        raise BadInput(f"--out {folder}: {nearest} is a file, not a folder")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise BadInput(f"--out {folder}: {nearest} cannot be written to. Choose another --out")
+    check_folder_place(folder)
     lock = FileLock(folder / ".lock", timeout=0)
     try:
         with disk_errors_named("making the lab's folder", folder, "Choose another --out."):

@@ -21,7 +21,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, remove_folder, replace_file
+from jumok.files import check_folder_place, disk_errors_named, remove_folder, replace_file
 from jumok.ladder.plan import Attempt, Plan
 from jumok.ladder.rungs import COMMON_SECTIONS, UPDATE_SIZE
 from jumok.tasks.vocabulary import save_tokenizers, train_tokenizers
@@ -77,11 +77,7 @@ class LadderFolder:
 
     def check(self, settings: dict[str, Any]) -> None:
         """This ladder may begin here, or go on: what is there is nothing, or a ladder with the same settings."""
-        nearest = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
-        if not nearest.is_dir():
-            raise BadInput(f"--out {self.path}: {nearest} is a file, not a folder")
-        if not os.access(nearest, os.W_OK):
-            raise BadInput(f"--out {self.path}: {nearest} cannot be written to. Choose another")
+        check_folder_place(self.path)
         if not self.settings_file.is_file():
             if self.path.is_dir() and not all(_is_rest(child.name) for child in self.path.iterdir()):
                 raise BadInput(

@@ -11,7 +11,6 @@ report.html        for people
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, replace_file
+from jumok.files import check_folder_place, disk_errors_named, replace_file
 from jumok.recipe import Recipe
 
 
@@ -38,11 +37,7 @@ class RunFolder:
             raise BadInput(
                 f"{path} holds a run already. Continue it with --resume, or choose another folder with --run."
             )
-        if path.exists() and not path.is_dir():
-            raise BadInput(f"{path} is a file, not a folder: choose another --run")
-        nearest = next(place for place in (path, *path.absolute().parents) if place.exists())
-        if not os.access(nearest, os.W_OK):
-            raise BadInput(f"{nearest} cannot be written to: choose another --run")
+        check_folder_place(path, "--run")
 
     @classmethod
     def create(cls, path: Path, recipe: Recipe) -> RunFolder:
