@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from commands import invoke
 
-from jumok.cli.attribute import attribute
+from jumok.cli.attribute import _ranked, attribute
 from jumok.errors import BadInput
+from jumok.inspect.attribution import Attribution
 
 SENTENCE = "The big dog does not see the cat."
 
@@ -49,3 +51,9 @@ def test_what_cannot_be_is_refused(app: typer.Typer, tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=words):
             invoke(app, *options, "--device", "cpu")
+
+
+def test_where_no_word_matters_more_there_is_no_ranking() -> None:
+    values = {"occlusion": np.array([[0.0, 0.0, 0.0], [0.2, -0.2, 0.2], [0.1, -0.5, 0.2]])}
+    found = Attribution(("a", "b", "c"), ("x", "y", "z"), (0.0, 0.0, 0.0), values, "unknown", 0.0)
+    assert [_ranked(found, "occlusion", row) for row in range(3)] == ["–", "–", "b, c, a"]

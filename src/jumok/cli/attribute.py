@@ -71,6 +71,6 @@ def attribute(
 def _ranked(found: Attribution, method: str, row: int) -> str:
     """The words that matter most; a dash where none matters more than another."""
     values = abs(found.values[method][row])
-    if values.max(initial=0.0) == values.min(initial=0.0):
+    if values.max() == values.min():
         return "–"
     return ", ".join(found.source[place] for place in found.ranking(method, row)[:SHOWN])

@@ -45,41 +45,30 @@ FUSED, KEPT = "Transformer", "Transformer, all weights kept"
 KINDS = ("LSTM", FUSED, KEPT)
 
 
-class Fused(Tap):
+class Through(Tap):
+    """Attention by one function, whatever the house would choose."""
+
+    def __init__(self, attend: Callable[..., Tensor]) -> None:
+        super().__init__("causal", "reader.0.causal", HEADS)
+        self.attend = attend
+
+    def forward(self, *given: Any) -> Tensor:
+        return self.attend(*given)
+
+
+def fused(
+    query: Tensor, key: Tensor, value: Tensor, mask: None, scorer: Scorer, bias: None, causal: bool, dropout: float
+) -> Tensor:
     """PyTorch's fused kernel, which never has all weights, at every length."""
-
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        scorer: Scorer,
-        bias: Tensor | None = None,
-        causal: bool = False,
-        dropout: float = 0.0,
-    ) -> Tensor:
-        assert mask is None
-        assert bias is None
-        assert not dropout
-        return F.scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scorer.inner_scale)
+    assert mask is None
+    assert bias is None
+    assert not dropout
+    return F.scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scorer.inner_scale)
 
 
-class Written(Tap):
+def written(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scorer: Scorer, *rest: Any) -> Tensor:
     """Attention as softmax(q k / √d) v, with the n x n weights kept for the backward pass."""
-
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        scorer: Scorer,
-        bias: Tensor | None = None,
-        causal: bool = False,
-        dropout: float = 0.0,
-    ) -> Tensor:
-        return attention(query, key, value, mask, scorer, False, bias, causal, dropout)
+    return attention(query, key, value, mask, scorer, False, *rest)
 
 
 def layer(kind: str, written_out: bool = False) -> nn.Module:
@@ -90,7 +79,7 @@ def layer(kind: str, written_out: bool = False) -> nn.Module:
     stack = Stack(section, 1, "causal", "reader")
     block = stack.blocks[0]
     assert isinstance(block, Block)
-    block.attention.tap = (Written if kind == KEPT else Fused)("causal", "reader.0.causal", HEADS)
+    block.attention.tap = Through(written if kind == KEPT else fused)
     return stack
 
 
