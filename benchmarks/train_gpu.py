@@ -2,6 +2,7 @@
 
     python benchmarks/train_gpu.py [--sizes base big] [--engines "jumok compiled" "hf compiled" …] [--out results]
     python benchmarks/train_gpu.py --scaling        tokens a batch from 16k to 64k, sentences from 128 to 8,192 tokens
+    python benchmarks/train_gpu.py --profile        the kernels of a step and what each takes
 
 WMT-like lengths (log-normal around 23 source tokens), 25k-token batches, vocabulary 32k, dropout 0.1, label smoothing
 0.1, AdamW, clipping, bfloat16. Figures: target tokens a second without padding (median of the rounds; all engines take
@@ -299,6 +300,30 @@ def scaling(chosen: argparse.Namespace, device: torch.device) -> list[str]:
     return lines
 
 
+def profile(chosen: argparse.Namespace, device: torch.device) -> list[str]:
+    """Where the time of a step goes: kernels by their names, those that take longest first."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as watched
+
+    lines: list[str] = []
+    for size, name in ((size, name) for size in chosen.sizes for name in chosen.engines):
+        engine = build(name, SIZES[size], Corpus(chosen.pairs, chosen.vocabulary, 1), chosen.tokens, device)
+        engine(chosen.warm)
+        synchronize(device)
+        with watched(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+            engine(chosen.updates)
+            synchronize(device)
+        kernels = [event for event in seen.key_averages() if event.device_type.name == "CUDA"]
+        total = sum(event.self_device_time_total for event in kernels) / 1000 / chosen.updates
+        count = sum(event.count for event in kernels) / chosen.updates
+        lines += ["", f"{size} {name}: {total:.2f} ms of kernels a step, {count:.0f} of them", ""]
+        for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[: chosen.rows]:
+            spent, times = event.self_device_time_total / 1000 / chosen.updates, event.count / chosen.updates
+            lines.append(f"{spent:8.3f} ms {spent / total:6.1%} {times:7.1f} × {event.key[:140]}")
+        print("\n".join(lines), flush=True)
+    return lines
+
+
 def timed(engine: Ours | Peer, chosen: argparse.Namespace, device: torch.device) -> tuple[float, float, float]:
     """Milliseconds a step, share of it spent waiting for batches, useful operations a second."""
     engine(chosen.warm)
@@ -321,6 +346,8 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="*", default=["base", "big"], choices=SIZES)
     parser.add_argument("--engines", nargs="*", default=["jumok compiled", "hf compiled"], choices=ENGINES)
     parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--rows", type=int, default=45, help="kernels that --profile names")
     parser.add_argument("--tokens", type=int, default=25_000)
     parser.add_argument("--budgets", type=int, nargs="*", default=[4096, 8192, 16384, 32768, 65536])
     parser.add_argument("--lengths", type=int, nargs="*", default=[128, 256, 512, 1024, 2048, 4096, 8192])
@@ -346,6 +373,8 @@ def main() -> None:
     }
     if chosen.scaling:
         lines += scaling(chosen, device)
+    elif chosen.profile:
+        lines += profile(chosen, device)
     else:
         heads = "size | engine | target tokens/s | step, ms | of peak | / hf compiled | GiB | / hf | waiting | start, s"
         lines += [f"| {heads} |", f"|{' --- |' * 10}"]

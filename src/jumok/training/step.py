@@ -141,8 +141,8 @@ class Step:
         fast = self.graphs is not None or self.training.compile
         repeating = repeating_part(batch) if fast and self.repeats else None
         recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
-        if repeating is None and self.says_why_not:
-            self.says_why_not = False
+        says, self.says_why_not = self.says_why_not and repeating is None, False  # the first batch tells
+        if says:
             self.say(
                 "training.compile is of no use here: it needs a Transformer and batches whose shapes repeat, that "
                 "is a language model, or training.pack=true. The run goes on without"
