@@ -59,6 +59,7 @@ def _together(
 def _work(answer: Connection, variables: dict[str, str], function: Callable[..., Any], arguments: Any) -> None:
     import torch
 
+    os.environ.clear()  # the server it is forked from has those of the first test that asked for one
     os.environ.update(variables)
     torch.set_num_threads(1)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from jumok.layers.spans import Spans, end_to_end, mask_of, side_by_side, spread
 
-LONG = 512  # tokens in the mean sentence: from here on the 128 × 128 tiles of flash attention are no waste
+LONG = 1024  # tokens in the mean sentence: from here on the 128 × 128 tiles of flash attention are no waste
 WIDEST = 128  # numbers of a head that the kernel can take
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own way to run kernels without a GPU
 triton = find_spec("triton")

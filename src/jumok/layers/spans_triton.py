@@ -38,13 +38,14 @@ class Tiles:
 
 
 def tiles_of(query: Tensor) -> tuple[Tiles, Tiles, Tiles]:
-    """For the forward pass, for dq, and for dk and dv: the largest that stay in the registers of an H200."""
+    """For the forward pass, for dq, and for dk and dv: the fastest ones on an H200, for sentences as
+    in WMT (benchmarks/attention_gpu.py --tiles); larger ones leave its registers."""
     narrow = query.size(-1) <= 64
     if query.element_size() == 4:
         small = Tiles(32, 16) if narrow else Tiles(32, 16, warps=8)
         return small, small, small
     if narrow:
-        return Tiles(64, 64), Tiles(64, 32), Tiles(64, 32)
+        return (Tiles(64, 32, stages=3),) * 3
     return Tiles(64, 32), Tiles(64, 32), Tiles(32, 32)
 
 
