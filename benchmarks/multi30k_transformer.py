@@ -34,6 +34,7 @@ TRIED: dict[str, list[str]] = {
         "training.learning_rate=0.004", "model.dropout=0.2",
     ],
     "bpe-dropout": ["training.bpe_dropout=0.05"],
+    "rotary": ["model.position=rotary"],
 }  # fmt: skip
 
 

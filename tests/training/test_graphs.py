@@ -16,6 +16,8 @@ from jumok.errors import BadInput
 from jumok.tasks.build import build_task
 from jumok.training.batches import kind, mapped, numbers, repeating_part, tensors
 from jumok.training.compiling import Compiled
+from jumok.training.graphs import Graphs
+from jumok.training.precision import Precision
 
 
 def pairs(*lengths: int) -> PairBatch:
@@ -106,3 +108,26 @@ def test_a_compiled_run_learns_what_a_plain_one_does(tmp_path: Path, monkeypatch
         losses.append([event["loss"] for event in map(json.loads, lines) if event["event"] == "train"])
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert any((tmp_path / "cache" / "compiled").rglob("*.cpp"))
+
+
+def test_what_is_recorded_adds_the_gradients_that_a_backward_pass_would_add() -> None:
+    """The part of a recording that is no CUDA: to the bit, and on top of what is there already."""
+    recipe = recipes.read("transformer-tiny", ["data.train.pairs=200", "data.valid.pairs=50", "model.dropout=0"])
+    task = build_task(recipe, torch.device("cpu"), print, None)
+    objective, batch = task.objective.train(), task.batches(0)[0]
+    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+    found = []
+    for recorded in (False, True):
+        for parameter in parameters:
+            parameter.grad = torch.full_like(parameter, 0.25)
+        graphs = Graphs(objective, parameters, Precision(torch.float32, torch.device("cpu")), lambda text: None)
+        share = torch.tensor(0.125)
+        if recorded:
+            names, sums = graphs._once(batch, share)
+            assert names[0] == "loss"
+            assert sums[0] == objective(batch).sum
+        else:
+            (objective(batch).sum * share).backward()
+        found.append([parameter.grad.clone() for parameter in parameters if parameter.grad is not None])
+    assert len(found[0]) == len(parameters)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))

@@ -2,8 +2,8 @@
 
 A small model on a large GPU waits for the CPU to launch its thousands of kernels. Where a batch of the same shapes
 comes again, the recorded launches are replayed on it: its tensors are copied into those of the recording, dropout draws
-from the generator as it stands, and gradients are added to the parameters' own. What is computed is what would be
-computed without.
+from the generator as it stands, and gradients are added to the parameters' own, all at once. What is computed is what
+would be computed without.
 """
 
 from __future__ import annotations
@@ -107,6 +107,13 @@ class Graphs:
     def _once(self, batch: Any, share: Tensor) -> tuple[list[str], Tensor]:
         with self.precision.context():
             loss = self.compute(batch)
-        (loss.sum * share).backward()  # type: ignore[no-untyped-call]
+        gradients = torch.autograd.grad(loss.sum * share, self.parameters, allow_unused=True)
+        pairs = [
+            (parameter.grad, gradient)
+            for parameter, gradient in zip(self.parameters, gradients, strict=True)
+            if gradient is not None
+        ]
+        # `backward` would add each with a kernel of its own: hundreds, most of them for a few numbers
+        torch._foreach_add_([own for own, _ in pairs if own is not None], [new for _, new in pairs])
         sums = {"loss": loss.sum, **loss.parts}
         return list(sums), torch.stack([value.detach().float() for value in sums.values()])

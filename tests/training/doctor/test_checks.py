@@ -22,7 +22,7 @@ from jumok.training.doctor.findings import Report
 from jumok.training.doctor.lengths import check_lengths, padding_share
 from jumok.training.doctor.space import check_disk
 from jumok.training.doctor.vocabulary import check_vocabulary, single_letters
-from jumok.training.doctor.worst import first_rows, worst_batch
+from jumok.training.doctor.worst import few_rows, worst_batch
 
 CPU = torch.device("cpu")
 SMALL = ["model.width=16", "model.embedding=8", "model.layers=1", "tokenizer.kind=word", "threads=1"]
@@ -182,7 +182,7 @@ def test_windows_fill_the_budget() -> None:
     assert many is not None
     assert many.whole
     assert len(many.batch) == 10**7 // series.layout.window
-    assert len(first_rows(worst.batch, 3)) == 3
+    assert len(few_rows(worst.batch, 3)) == 3
     assert worst_batch(object(), 100) is None  # type: ignore[arg-type]
 
 

@@ -27,7 +27,7 @@ from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
 from jumok.training.averaging import RunningAverage
 from jumok.training.device import choose_device, repeatable
-from jumok.training.doctor.worst import first_rows, worst_batch
+from jumok.training.doctor.worst import few_rows, worst_batch
 from jumok.training.memory import available, forget_peak, limit_memory, peak_resident, resident
 from jumok.training.meter import Meter
 from jumok.training.optimizer import build_optimizer
@@ -90,9 +90,8 @@ class Patient:
         libraries = 0 if self.device.type == "cuda" else (resident() or 0) - 3 * weights
         worst = worst_batch(self.task, self.recipe.training.batch_tokens)
         batch = self.task.batches(0)[0] if worst is None else worst.batch
-        parts = batch.split(-(-len(batch) // COUNTED_ROWS))
-        some = {index: parts[index] for index in (0, len(parts) // 2, len(parts) - 1)}  # rows may differ in length
-        activations, largest = map(max, zip(*(self._of_all(part, len(batch)) for part in some.values()), strict=True))
+        some = [few_rows(batch, COUNTED_ROWS, after) for after in (0.0, 0.5, 1.0)]  # rows may differ in length
+        activations, largest = map(max, zip(*(self._of_all(part, len(batch)) for part in some), strict=True))
         return {
             "parameters": numbers,
             "weights": weights,
@@ -108,7 +107,7 @@ class Patient:
 
     def _of_all(self, few: Any, rows: int) -> tuple[int, int]:
         """What `rows` such rows keep, and the largest piece of it: each adds as much as these do."""
-        first = first_rows(few, 1)
+        first = few_rows(few, 1)
         kept, largest = self._kept(first)
         if len(few) > len(first):
             times = (rows - len(first)) / (len(few) - len(first))
@@ -160,7 +159,7 @@ class Patient:
     def _prepare(self) -> None:
         """The optimiser's state is there, as it will be from the second update on; the peak is forgotten."""
         if not self.optimizer.state:
-            self.step([first_rows(self.task.batches(0)[0], 1)], 0, 0.0)
+            self.step([few_rows(self.task.batches(0)[0], 1)], 0, 0.0)
             self.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()

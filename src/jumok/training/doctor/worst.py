@@ -68,6 +68,14 @@ def _worst_pairs(task: TranslationTask, budget: int) -> Worst:
     return Worst(batch, len(groups) == 1)
 
 
-def first_rows(batch: Any, rows: int) -> Any:
-    """A batch of the same kind with about so many rows."""
-    return batch if len(batch) <= rows else batch.split(-(-len(batch) // rows))[0]
+def few_rows(batch: Any, rows: int, after: float = 0.0) -> Any:
+    """A batch of the same kind with about so many rows: its first ones, or those `after` a share of all (1: the last).
+
+    Of a packed batch only those are packed anew: there may be a million tokens in it.
+    """
+    if len(batch) <= rows:
+        return batch
+    plain = batch.unpacked() if isinstance(batch, PackedPairs) else batch
+    parts = plain.split(-(-len(plain) // rows))
+    part = parts[min(len(parts) - 1, int(after * len(parts)))]
+    return PackedPairs.of(part) if isinstance(batch, PackedPairs) else part
