@@ -63,7 +63,7 @@ class Patient:
         if self.device.type == "cuda":
             free, total = torch.cuda.mem_get_info(self.device)
             if memory is not None:
-                torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total), self.device)
+                torch.cuda.set_per_process_memory_fraction(min(1.0, memory / total))  # of the GPU in use
             return memory or free, True
         now, there = resident() or 0, available(self.device)
         limit = memory or (None if there is None else now + int(SHARE * there))
