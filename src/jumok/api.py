@@ -21,6 +21,7 @@ from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
+from jumok.inspect.own import own_translations
 from jumok.inspect.view import View
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
@@ -90,8 +91,8 @@ class TrainedTranslator(Translator):
         view.tap(self.model)  # what does not exist is refused before any work
         self.refuse_long([sentence])
         if target is None:
-            best = self.nbest([sentence])[0][0]
-            return self.attentions([sentence], [best.ids], words, [best.log_probability], view)[0]
+            ((best, ended),) = own_translations(self, [sentence])
+            return self.attentions([sentence], [best.ids], words, [best.log_probability], view, [ended])[0]
         return self.attentions([sentence], [target], words, view=view)[0]
 
     def attentions(
@@ -101,9 +102,13 @@ class TrainedTranslator(Translator):
         words: bool = True,
         scores: Sequence[float | None] | None = None,
         view: View | None = None,
+        ended: Sequence[bool] | None = None,
     ) -> list[Attention]:
-        """Attention for given translations (texts or token ids), by words or by tokens."""
-        return forced_attention(self, sentences, targets, words, scores, view)
+        """Attention for given translations (texts or token ids), by words or by tokens.
+
+        `ended`: False for those that were cut where the model would have gone on; they have no `<eos>`.
+        """
+        return forced_attention(self, sentences, targets, words, scores, view, ended)
 
 
 class TrainedLanguageModel(Generator):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jumok.data.batch import END, PAD, START, Sequences, source_batch, target_batch
 from jumok.errors import BadInput
-from jumok.inspect.record import Seen, record
+from jumok.inspect.record import Path, Seen, record
 from jumok.models.language import build_language_model
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
@@ -69,9 +69,11 @@ def options(**keys: Any) -> SearchOptions:
 
 
 @torch.no_grad()
-def forced(model: Any, source: list[int], tokens: tuple[int, ...]) -> dict[str, Tensor]:
+def forced(model: Any, source: list[int], path: Path) -> dict[str, Tensor]:
+    """What a pass over the tokens sees; one that was cut has no step that wrote `<eos>`, so it reads one word less."""
+    ids = target_batch([list(path.tokens)]).ids[:, : len(path.tokens) + path.finished]
     with record(model) as seen:
-        model(source_batch([source]), target_batch([list(tokens)]).ids[:, :-1])
+        model(source_batch([source]), ids)
     return {name: seen.weights(name)[0] for name in seen.names()}
 
 
@@ -80,7 +82,7 @@ def agrees(seen: Seen, model: Any, rows: list[list[int]], tolerance: float = 1e-
     assert len(seen.paths) == len(rows)
     for number, source in enumerate(rows):
         for path in seen.paths[number]:
-            expected = forced(model, source, path.tokens)
+            expected = forced(model, source, path)
             assert set(path.records) == set(expected)
             for name, weights in expected.items():
                 torch.testing.assert_close(path[name], weights, atol=tolerance, rtol=0)
@@ -140,9 +142,9 @@ def test_outputs_that_were_cut_and_rows_that_were_given_up() -> None:
     assert [len(outputs) for outputs in seen.paths] == [1, 0, 1, 1]
     for number in (0, 2, 3):
         path = seen.path(number)
-        assert path["decoder.0.cross"].shape == (4, 6, len(rows[number]) + 1)
+        assert path["decoder.0.cross"].shape == (4, 5 + path.finished, len(rows[number]) + 1)
         torch.testing.assert_close(
-            path["decoder.1.cross"], forced(model, rows[number], path.tokens)["decoder.1.cross"], atol=1e-6, rtol=0
+            path["decoder.1.cross"], forced(model, rows[number], path)["decoder.1.cross"], atol=1e-6, rtol=0
         )
     with pytest.raises(BadInput, match="sentence 1: nothing was searched for it to the end"):
         seen.path(1)
@@ -180,7 +182,7 @@ def test_nothing_is_kept_of_hypotheses_that_were_pruned() -> None:
     for one in seen.records:
         assert one.weights.shape[:2] == (1, 1)
         assert one.weights.untyped_storage().nbytes() == 4 * one.weights.numel()  # no larger tensor is held by a view
-    full = forced(model, rows[1], seen.path(1).tokens)
+    full = forced(model, rows[1], seen.path(1))
     torch.testing.assert_close(seen.path(1)["decoder.1.cross"][0], full["decoder.1.cross"][2], atol=1e-6, rtol=0)
 
 

@@ -88,7 +88,7 @@ def attend(
         show(picture)
     else:
         write_picture(picture, out, dark=dark)
-        translation = "" if kind == "self" else " ".join(picture.target[:-1]) + "\n"
+        translation = "" if kind == "self" else picture.written + "\n"
         typer.echo(f"{translation}written: {out}")
 
 

@@ -11,6 +11,7 @@ from jumok.errors import BadInput
 from jumok.inspect.attention import Attention, Weights
 from jumok.inspect.attention_record import AttentionRecord
 from jumok.inspect.forced import Side, forced_views
+from jumok.inspect.own import own_translations
 from jumok.inspect.view import View, every_view
 from jumok.layers.tap import Tap
 from jumok.tasks.translator import Translator
@@ -76,14 +77,14 @@ def all_heads(
     if not wanted:
         View(kind=kinds[0]).tap(translator.model)  # says what there is instead
         raise BadInput(f"this model has no attention of kind {' or '.join(kinds)}")
-    score = None
+    score, ended = None, True
     if target is None:
-        best = translator.nbest([sentence])[0][0]
+        ((best, ended),) = own_translations(translator, [sentence])
         target, score = best.ids, best.log_probability
     shown = []
     for kind in wanted:
         views = every_view(translator.model, kind)
-        keys, queries, weights = forced_views(translator, sentence, target, views)
+        keys, queries, weights = forced_views(translator, sentence, target, views, ended)
         places = tuple(Place(view.layer or 0, view.head) for view in views)
         shown.append(Kind(kind, keys, queries, places, weights))
     return AllHeads(tuple(shown), score)

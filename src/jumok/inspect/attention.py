@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jumok.errors import BadInput
 
 FORMAT = 1
+END_MARK = "<eos>"
 Weights = NDArray[np.float32]
 
 
@@ -78,6 +79,11 @@ class Attention:
         weights = merged(self.weights, source_words, target_words)
         names = _names(columns, self.source, source), _names(rows, self.target, target)
         return Attention(*names, weights, self.score, self.kind, self.name)
+
+    @property
+    def written(self) -> str:
+        """The target as one line, without its `<eos>`: one that was cut has none."""
+        return " ".join(self.target[:-1] if self.target[-1:] == (END_MARK,) else self.target)
 
     def part(self, rows: int, columns: int) -> Attention:
         """The first target and source tokens only: without `<eos>`, for example."""

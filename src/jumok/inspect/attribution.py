@@ -33,6 +33,7 @@ from jumok.inspect.agreement import Agreement, rank_agreement
 from jumok.inspect.attention import Attention, merged
 from jumok.inspect.forced import forced_views
 from jumok.inspect.healthy import require_numbers
+from jumok.inspect.own import own_translations
 from jumok.inspect.rollout import rollout, rolls
 from jumok.inspect.view import View
 from jumok.models.encoder import reading_order
@@ -125,15 +126,20 @@ def attribute(
     if not sentence.strip():
         raise BadInput("there is nothing to attribute: the sentence is empty")
     require_numbers(translator.model)
+    ended = True
     if target is None:
-        target = translator.nbest([sentence])[0][0].ids
-    keys, queries, weights = forced_views(translator, sentence, target, [view])
+        ((best, ended),) = own_translations(translator, [sentence])
+        target = best.ids
+    keys, queries, weights = forced_views(translator, sentence, target, [view], ended)
+    if not queries.tokens:
+        raise BadInput("there is nothing to attribute: the translation is empty")
     written = translator.target.encode([target])[0] if isinstance(target, str) else [int(one) for one in target]
     read = [*translator.before, *translator.source.encode([sentence.strip()])[0]]
     question = Question(translator.model.eval(), [*read, END], [START, *written, END], ABSENT[absent])
     gradients = question.integrated_gradients(steps)
     log_probs = question.log_probs([question.source])[0]
     nothing = question.log_probs([[question.absent] * len(question.source)])[0]
+    rows = len(queries.tokens)  # without <eos> where the translation was cut
     gap = float((gradients.sum(dim=1) - (log_probs - nothing)).abs().max())
 
     def by_words(values_TS: NDArray[Any]) -> Values:
@@ -149,11 +155,12 @@ def attribute(
     )
     values = {"attention": picture.weights.astype(np.float64)}
     if rolls(translator):
-        values["rollout"] = rollout(translator, sentence, target).weights.astype(np.float64)
-    values["integrated gradients"] = by_words(gradients.cpu().numpy())
-    rows = np.add.reduceat(question.occlusion(places).cpu().numpy().astype(np.float64), np.cumsum([0, *sizes[:-1]]))
-    values["occlusion"] = rows
-    words = np.add.reduceat(log_probs.double().cpu().numpy(), np.cumsum([0, *sizes[:-1]]))
+        values["rollout"] = rollout(translator, sentence, target, ended=ended).weights.astype(np.float64)
+    values["integrated gradients"] = by_words(gradients.cpu().numpy()[:rows])
+    starts = np.cumsum([0, *sizes[:-1]])
+    occluded = question.occlusion(places).cpu().numpy().astype(np.float64)[:rows]
+    values["occlusion"] = np.add.reduceat(occluded, starts)
+    words = np.add.reduceat(log_probs.double().cpu().numpy()[:rows], starts)
     return Attribution(picture.source, picture.target, tuple(map(float, words)), values, absent, gap)
 
 

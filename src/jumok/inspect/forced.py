@@ -15,13 +15,13 @@ import torch
 from jumok.data.batch import PairBatch
 from jumok.data.pharaoh import Link
 from jumok.inspect.alignment import reading_named
-from jumok.inspect.attention import Attention, Weights, merged
+from jumok.inspect.attention import END_MARK, Attention, Weights, merged
 from jumok.inspect.record import record
+from jumok.inspect.tokens import START_MARK
 from jumok.inspect.view import View
 from jumok.tasks.translator import Translator
 from jumok.text.tokenizer import Encoded
 
-START_MARK, END_MARK = "<sos>", "<eos>"
 BATCH = 64
 Targets = Sequence[str] | Sequence[Sequence[int]]  # translations as texts or as token ids
 
@@ -33,17 +33,22 @@ def forced_attention(
     words: bool = True,
     scores: Sequence[float | None] | None = None,
     view: View | None = None,
+    ended: Sequence[bool] | None = None,
 ) -> list[Attention]:
-    """For each sentence and its translation: who looked at what, by words or by tokens."""
+    """For each sentence and its translation: who looked at what, by words or by tokens.
+
+    `ended`: which translations the model ended itself (inspect/own.py); one that was cut has no `<eos>`.
+    """
     view = view or View()
     name = view.name(translator.model)
     pictures = []
     written = [_written(translator, target) for target in targets]
     shown = _weights(translator, sentences, [target.ids for target in written], [view])
     for index, (target, (source, weights)) in enumerate(zip(written, shown, strict=True)):
-        keys, queries = _sides(translator, sentences[index], source, target, view.kind)
+        keys, queries = _sides(translator, sentences[index], source, target, view.kind, ended is None or ended[index])
         score = scores[index] if scores else None
-        picture = Attention(tuple(keys.tokens), tuple(queries.tokens), weights[0], score, view.kind, name)
+        seen = weights[0, : len(queries.tokens), : len(keys.tokens)]
+        picture = Attention(tuple(keys.tokens), tuple(queries.tokens), seen, score, view.kind, name)
         if words:
             picture = picture.merge(keys.words, queries.words, keys.texts, queries.texts)
         pictures.append(picture)
@@ -51,13 +56,14 @@ def forced_attention(
 
 
 def forced_views(
-    translator: Translator, sentence: str, target: str | Sequence[int], views: Sequence[View]
+    translator: Translator, sentence: str, target: str | Sequence[int], views: Sequence[View], ended: bool = True
 ) -> tuple[Side, Side, Weights]:
     """Keys, queries and what each of several views of one kind shows (views, queries, keys), by tokens, in one pass."""
     translator.refuse_long([sentence])
     written = _written(translator, target)
     source, weights = next(_weights(translator, [sentence], [written.ids], views))
-    return *_sides(translator, sentence, source, written, views[0].kind), weights
+    keys, queries = _sides(translator, sentence, source, written, views[0].kind, ended)
+    return keys, queries, weights[:, : len(queries.tokens), : len(keys.tokens)]
 
 
 class Side(NamedTuple):
@@ -68,14 +74,20 @@ class Side(NamedTuple):
     texts: Sequence[str]  # of the words
 
 
-def _sides(translator: Translator, sentence: str, source: Encoded, target: _Written, kind: str) -> tuple[Side, Side]:
-    """Keys and queries. Each word is named where it is written: the query is the word before it."""
+def _sides(
+    translator: Translator, sentence: str, source: Encoded, target: _Written, kind: str, ended: bool
+) -> tuple[Side, Side]:
+    """Keys and queries. Each word is named where it is written: the query is the word before it.
+
+    Where the model did not end the translation there is no `<eos>`, and nobody looked at the last word.
+    """
     tag = translator.source.pieces(translator.before)
     read = Side((*tag, *source.tokens, END_MARK), (*[None] * len(tag), *source.words, None), sentence.split())
     if kind == "self":
         return read, read
-    queries = Side((*target.tokens, END_MARK), (*target.words, None), target.texts)
-    past = Side((START_MARK, *target.tokens), (None, *target.words), target.texts)
+    count = len(target.tokens) + ended
+    queries = Side((*target.tokens, END_MARK)[:count], (*target.words, None)[:count], target.texts)
+    past = Side((START_MARK, *target.tokens)[:count], (None, *target.words)[:count], target.texts)
     return read if kind == "cross" else past, queries
 
 

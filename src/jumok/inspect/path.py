@@ -32,7 +32,8 @@ from jumok.search.stepper import Stepper
 class Path:
     """One output of a search and what the model looked at while writing it.
 
-    `path["decoder.1.cross"]` is (T, S), or (H, T, S) where there are heads; T counts `<eos>`.
+    `path["decoder.1.cross"]` is (T, S), or (H, T, S) where there are heads; T counts `<eos>`, unless the
+    translation was cut (not `finished`): then the model wrote none.
     """
 
     sentence: int
@@ -216,14 +217,20 @@ def _writer(state: _Search, row: int, output: Hypothesis) -> Node | None:
     return next((node for node in state.nodes if node.sentence is sentence and node.written() == tokens), None)
 
 
-def history(sentence: Sentence, node: Node) -> Iterator[tuple[Tap, Tensor, float]]:
-    """Each tap's weights over the whole of an output, (T, S) or (H, T, S), and its max|Δ|."""
-    steps = node.steps()
+def history(sentence: Sentence, node: Node, ended: bool = True) -> Iterator[tuple[Tap, Tensor, float]]:
+    """Each tap's weights over the whole of an output, (T, S) or (H, T, S), and its max|Δ|.
+
+    Of an output that was cut (not `ended`) the last step is left out: it wrote nothing.
+    """
+    steps = node.steps() if ended else node.steps()[:-1]
     for name, (tap, weights, difference) in sentence.read.items():
         if name not in node.seen:
             yield tap, weights, difference
-    for name, (tap, _, _) in node.seen.items():
+    for name, (tap, last, _) in node.seen.items():
         rows = [step.seen[name][1] for step in steps]
+        if not rows:  # it was cut before the first word
+            yield tap, last.new_zeros((*last.shape[:-1], 0, last.size(-1))), 0.0
+            continue
         difference = largest(step.seen[name][2] for step in steps)
         width = rows[-1].size(-1)
         table = torch.stack([F.pad(row, (0, width - row.size(-1))) for row in rows], dim=-2)

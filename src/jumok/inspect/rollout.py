@@ -50,11 +50,17 @@ def rolled_decoder(causal: Sequence[Weights], cross: Sequence[Weights], encoder:
 
 
 def rollout(
-    translator: Translator, sentence: str, target: str | Sequence[int], kind: str = "cross", words: bool = True
+    translator: Translator,
+    sentence: str,
+    target: str | Sequence[int],
+    kind: str = "cross",
+    words: bool = True,
+    ended: bool = True,
 ) -> Attention:
     """Of a sentence and its translation, by words or by tokens: `kind` "self" is R_enc, "causal" R and "cross" F.
 
-    The rows of R and of F are divided by what they sum to, so that each is a picture of shares.
+    The rows of R and of F are divided by what they sum to, so that each is a picture of shares. `ended`: False for
+    a translation that was cut, which has no `<eos>`.
     """
     if not rolls(translator):
         raise BadInput("attention rollout follows attention through the layers of a Transformer; this model is none")
@@ -63,7 +69,7 @@ def rollout(
     sides: dict[str, tuple[Side, Side]] = {}
     for one in ("self", "causal", "cross"):
         means = [view for view in every_view(translator.model, one) if view.head is None]
-        keys, queries, layers[one] = forced_views(translator, sentence, target, means)
+        keys, queries, layers[one] = forced_views(translator, sentence, target, means, ended)
         sides[one] = keys, queries
     encoder = rolled_encoder(list(layers["self"]))
     own, flow = rolled_decoder(list(layers["causal"]), list(layers["cross"]), encoder)

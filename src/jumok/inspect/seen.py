@@ -172,11 +172,12 @@ class Seen:
         found: list[Path] = []
         for output, node in outputs:
             tokens, records = tuple(output.tokens), {}
+            ended = language or output.finished  # a text that looks at itself has no row for what comes behind it
             if language:
                 read = Read(None, (*sentence.ids, *tokens), self._words)
             else:
-                read = Read(sentence.ids, (START, *tokens), self._words, sentence.text)
-            for tap, weights, difference in history(sentence, node):
+                read = Read(sentence.ids, (START, *tokens), self._words, sentence.text, ended=ended)
+            for tap, weights, difference in history(sentence, node, ended):
                 heads = self._kept(tap)
                 records[tap.name] = AttentionRecord(
                     tap.kind, tap.name, call, 0, weights[None], difference, tap.layer, heads, (read,), sentence.number

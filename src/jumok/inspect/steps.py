@@ -25,8 +25,10 @@ from torch import Tensor, nn
 
 from jumok.data.batch import END, START, source_batch, target_batch
 from jumok.errors import BadInput, did_you_mean
+from jumok.inspect.attention import END_MARK
 from jumok.inspect.healthy import require_numbers
-from jumok.inspect.tokens import END_MARK, Read, Tokens, Vocabulary
+from jumok.inspect.own import own_translations
+from jumok.inspect.tokens import Read, Tokens, Vocabulary
 from jumok.inspect.view import View
 from jumok.layers.attention import attention_weights, causal_mask
 from jumok.layers.tap import Tap
@@ -109,8 +111,9 @@ def steps_of(
 ) -> Steps:
     """The steps for a target word, given by its number (from 1) or as it is written; with `tokens` for a token.
 
-    `<eos>` is the last of them. The translation is the model's own where none is given. `view` chooses a Transformer's
-    layer, head (without one: 0) and kind; for "self" the word is one of the source.
+    `<eos>` is the last of them, unless the model's own translation was cut. Where no translation is given, it is the
+    model's own. `view` chooses a Transformer's layer, head (without one: 0) and kind; for "self" the word is one of the
+    source.
     """
     view = view or View()
     model = translator.model.eval()
@@ -118,10 +121,12 @@ def steps_of(
     require_numbers(model)
     translator.refuse_long([sentence])
     cut = translator.source.encode_with_offsets(sentence.strip()).ids
-    given = None if target is None else translator.target.encode([target])[0]
-    written = list(translator.nbest([sentence])[0][0].ids) if given is None else given
+    written, ended = [] if target is None else translator.target.encode([target])[0], True
+    if target is None:
+        ((best, ended),) = own_translations(translator, [sentence])
+        written = list(best.ids)
     words = Vocabulary(translator.source, translator.target)
-    read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), target)
+    read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), target, ended)
     queries, keys = read.sides(view.kind)
     assert queries is not None
     assert keys is not None
@@ -138,8 +143,8 @@ def steps_of(
         where = f"{type(model.decoder).__name__.removesuffix('Decoder')} et al. 2015"
         if isinstance(model.decoder, FeedingDecoder):
             where = "Luong et al. 2015, with input feeding"
-    best = () if view.kind == "self" else _best(translator, prediction[place if prediction.dim() > 1 else ...])
-    return Steps(sentence.strip(), queries.tokens, place, f"{_said(queries, place)}: {where}", tuple(steps), best)
+    likely = () if view.kind == "self" else _best(translator, prediction[place if prediction.dim() > 1 else ...])
+    return Steps(sentence.strip(), queries.tokens, place, f"{_said(queries, place)}: {where}", tuple(steps), likely)
 
 
 # ---------------------------------------------------------------- recurrent models

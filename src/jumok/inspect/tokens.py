@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jumok.inspect.attention import END_MARK
 from jumok.text.special import END, PAD, START
 from jumok.text.tokenizer import Encoded, Tokenizer
 
 Ids = tuple[int, ...]
-START_MARK, END_MARK = "<sos>", "<eos>"
+START_MARK = "<sos>"
 MARKS = {START: START_MARK, END: END_MARK, PAD: "<pad>"}
 
 
@@ -110,6 +111,7 @@ class Read:
     vocabulary: Vocabulary
     source_text: str | None = None  # that the ids were cut from, where it is known
     target_text: str | None = None
+    ended: bool = True  # False: a translation that was cut where the model would have gone on, so it has no <eos>
 
     def sides(self, kind: str) -> tuple[Tokens | None, Tokens | None]:
         """Queries and keys. A decoder's query is named by the word that it writes, which comes after the one it read;
@@ -124,7 +126,9 @@ class Read:
             return text, text
         first = 1 if self.target[:1] == (START,) else 0
         words = spelled(self.target[first:], self.vocabulary.target, self.target_text)
-        written, past = words.marked(after=[END_MARK]), words.marked(before=[START_MARK] * first)
+        written, past = words.marked(after=[END_MARK] * self.ended), words.marked(before=[START_MARK] * first)
+        if not self.ended:  # nobody looked at the last word
+            past = past.part(0, len(words))
         return written, self._read() if kind == "cross" else past
 
     def _read(self) -> Tokens | None:
