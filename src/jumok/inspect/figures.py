@@ -55,17 +55,17 @@ def heat_map(attention: Attention, title: str, dark: bool) -> Any:
     image = axes.imshow(attention.weights, cmap=colours, vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
     size = 11 if cell > 0.4 else 9.5
     axes.xaxis.tick_top()
-    upright = all(len(_label(token)) <= 3 for token in attention.source)
+    upright = all(len(label(token)) <= 3 for token in attention.source)
     axes.set_xticks(
         range(columns),
-        [_label(token) for token in attention.source],
+        [label(token) for token in attention.source],
         rotation=0 if upright else 55,
         ha="center" if upright else "left",
         rotation_mode="anchor",
         fontsize=size,
         parse_math=False,
     )
-    axes.set_yticks(range(rows), [_label(token) for token in attention.target], fontsize=size, parse_math=False)
+    axes.set_yticks(range(rows), [label(token) for token in attention.target], fontsize=size, parse_math=False)
     axes.tick_params(length=0, pad=5)
     axes.spines[:].set_visible(False)
     axes.set_xticks([edge - 0.5 for edge in range(1, columns)], minor=True)
@@ -89,6 +89,7 @@ def add_scale(figure: Any, image: Any, width: float, height: float) -> None:
     legend.set_label("attention weight", fontsize=9)
 
 
-def _label(token: str) -> str:
-    text = short(token, LONGEST_LABEL)
+def label(token: str, longest: int = LONGEST_LABEL) -> str:
+    """A token as it stands beside a map; blanks can be seen."""
+    text = short(token, longest)
     return text if text.strip() else "␣" * max(1, len(text))
