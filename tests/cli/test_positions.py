@@ -34,6 +34,7 @@ def test_formulas(app: typer.Typer, tmp_path: Path) -> None:
     shown = invoke(app, "--kind", "rotary", "--width", "16", "--length", "30", "--trained", "10").output
     assert "rotary: 16 dimensions" in shown
     assert "longer than in training (10)" in shown
+    assert "sinusoidal-halves: 128 dimensions" in invoke(app, "--kind", "sinusoidal-halves").output
     for ending in ("png", "svg", "html", "json"):
         out = tmp_path / f"positions.{ending}"
         assert f"written: {out}" in invoke(app, "--kind", "learned", "--length", "16", "--out", str(out)).output
@@ -58,6 +59,8 @@ def test_a_run_shows_its_own(app: typer.Typer, tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(app: typer.Typer) -> None:
     with pytest.raises(BadInput, match=r'--kind: no positions "learnt".* "learned"'):
         invoke(app, "--kind", "learnt")
+    with pytest.raises(BadInput, match=r"^--kind relative: .* only in a trained model: name one with --run$"):
+        invoke(app, "--kind", "relative")
     with pytest.raises(BadInput, match="--length 1: from 2"):
         invoke(app, "--length", "1")
     with pytest.raises(BadInput, match="it is recurrent"):

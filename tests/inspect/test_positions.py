@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,13 +19,14 @@ from seeded import seed as seed
 
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput
-from jumok.inspect.positions import Positions, formula, positions_of, to_json
+from jumok.inspect.positions import KINDS, Positions, formula, positions_of, to_json
 from jumok.inspect.positions_picture import _row, draw, page, text, write_positions
 from jumok.layers.multihead import Look, MultiHeadAttention
 from jumok.layers.position import Rotary
 from jumok.models.build import build
 from jumok.models.language import build_language_model
 from jumok.recipe import Seq2SeqSection, TransformerLanguageSection, TransformerSection
+from jumok.recipe.models import Position
 
 SMALL = {"width": 16, "heads": 2, "feed_forward": 16}
 
@@ -47,6 +48,25 @@ def test_sinusoidal_similarity_is_the_mean_of_cosines(half: int, length: int) ->
         expected = sum(math.cos(alike.offset * angle) for angle in angles) / half
         assert alike.low - 1e-5 <= expected <= alike.high + 1e-5
         assert alike.high - alike.low < 1e-5  # it does not matter where the two stand
+
+
+def test_the_halves_are_the_same_numbers_in_another_order() -> None:
+    plain, halves = formula("sinusoidal", width=8, length=20), formula("sinusoidal-halves", width=8, length=20)
+    assert (halves.kind, halves.name) == ("sinusoidal-halves", "sinusoidal-halves")
+    np.testing.assert_array_equal(halves.table, np.concatenate([plain.table[:, 0::2], plain.table[:, 1::2]], axis=1))
+    np.testing.assert_allclose(halves.similarity, plain.similarity, atol=1e-6)
+    (of_model,) = positions_of(translator("sinusoidal-halves"), length=20)
+    assert of_model.name == "sinusoidal-halves"
+
+
+@pytest.mark.parametrize("kind", get_args(Position))
+def test_every_kind_of_the_recipes_is_drawn_or_refused_with_a_reason(kind: str) -> None:
+    """A new kind of positions must not end as "no positions"."""
+    if kind in KINDS:
+        assert formula(kind, width=8, length=6).kind == kind
+    else:
+        with pytest.raises(BadInput, match=f"^kind {kind}: "):
+            formula(kind)
 
 
 def test_rotary_is_what_attention_does_with_queries_and_keys(seed: int) -> None:
@@ -118,6 +138,9 @@ def test_one_formula_is_told_once_and_the_length_follows_the_training() -> None:
     ("call", "words"),
     [
         (lambda: formula("rotari"), 'Did you mean "rotary"'),
+        (lambda: formula("relativ"), 'Did you mean "relative"'),
+        (lambda: formula("relative"), "kind relative: .* only in a trained model: name one with --run"),
+        (lambda: formula("none"), "a model without positions has none to show"),
         (lambda: formula("sinusoidal", width=5), "must be even"),
         (lambda: formula("learned", length=10**6), "length 1000000: from 2 to 2048"),
         (lambda: formula("learned", length=1), "length 1"),

@@ -9,7 +9,10 @@ import typer
 
 def positions(
     kind: str | None = typer.Option(
-        None, "--kind", help="Without a run: sinusoidal (default), learned (as training begins) or rotary."
+        None,
+        "--kind",
+        help="Without a run: sinusoidal (default), sinusoidal-halves (all sines first), learned (as training begins) "
+        "or rotary. Relative positions need a run.",
     ),
     run: Path | None = typer.Option(None, "--run", help="A run folder: show the positions it was trained with."),
     width: int | None = typer.Option(None, "--width", help="Without a run: numbers in each position. (default: 128)"),

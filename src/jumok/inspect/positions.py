@@ -26,7 +26,7 @@ from jumok.tasks.series_forecaster import SeriesForecaster
 from jumok.tasks.translator import Translator
 
 FORMAT = 1
-KINDS = ("sinusoidal", "learned", "rotary")
+KINDS = ("sinusoidal", "sinusoidal-halves", "learned", "rotary")  # there before training
 MOST_POSITIONS, MOST_WIDTH = 2048, 8192  # all pairs of positions are compared
 Floats = NDArray[np.float32]
 
@@ -107,16 +107,20 @@ def _number(value: float) -> float | None:
 def formula(kind: str, width: int = 128, length: int = 128, trained: int | None = None) -> Positions:
     """Positions as training begins with them. `trained` (half of `length` where it is not given) marks what training
     would see; learned positions end there."""
+    if kind == "relative":
+        raise BadInput("kind relative: these positions are there only in a trained model: name one with --run")
+    if kind == "none":
+        raise BadInput("kind none: a model without positions has none to show")
     if kind not in KINDS:
-        raise BadInput(f'kind: no positions "{kind}".{did_you_mean(kind, KINDS)}')
+        raise BadInput(f'kind: no positions "{kind}".{did_you_mean(kind, [*KINDS, "relative"])}')
     _check(length, width)
     trained = max(1, length // 2) if trained is None else trained
     if trained < 1:
         raise BadInput(f"trained {trained}: give a number of positions above zero")
     if kind != "learned" and width % 2:
         raise BadInput(f"width {width}: {kind} positions come in pairs of sine and cosine, so it must be even")
-    if kind == "sinusoidal":
-        return _described(Sinusoidal(width), "sinusoidal", length, trained)
+    if kind.startswith("sinusoidal"):
+        return _described(Sinusoidal(width, halves=kind == "sinusoidal-halves"), kind, length, trained)
     if kind == "rotary":
         return _described(Rotary(width), "rotary", length, trained)
     with torch.random.fork_rng(devices=[]):
@@ -178,6 +182,8 @@ Given = Sinusoidal | Learned | Rotary | RelativeBias
 
 
 def _kind_of(given: Given) -> str:
+    if isinstance(given, Sinusoidal) and given.halves:
+        return "sinusoidal-halves"
     kinds = {Sinusoidal: "sinusoidal", Learned: "learned", Rotary: "rotary", RelativeBias: "relative"}
     return kinds[type(given)]
 
