@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import html
 import itertools
+import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
@@ -146,6 +148,47 @@ def test_drawings_are_the_same_bytes_each_time_and_hold_no_text_elements(dark: b
     tags = {element.tag.rsplit("}", 1)[-1] for element in ElementTree.fromstring(first).iter()}
     assert "text" not in tags
     assert draw_architecture(shown, "png", dark=dark).startswith(b"\x89PNG")
+
+
+def rows_of(text: str) -> list[tuple[str, str, str]]:
+    """The table of a page: part, parameters and share."""
+    cell = '<td class="number">([^<]*)</td>'
+    found = re.findall(rf'<tr class="depth-\d"><th scope="row">([^<]*).*?{cell}{cell}', text)
+    return [(html.unescape(name).strip(), number, share) for name, number, share in found]
+
+
+@pytest.mark.parametrize("name", ["lstm-luong", "lstm-bahdanau", "transformer-base", "transformer-lm", "lstm-lm"])
+def test_drawing_table_and_tree_count_alike(name: str) -> None:
+    """What is in a block that is there six times is counted as six of one, wherever it is shown."""
+    shown = described(name)
+    text = page(shown)
+    parts = [one for column in shown.columns for one in every_part(column.parts)]
+    rows = dict(zip(parts, rows_of(text), strict=True))
+    boxes = {box.part: box for box in laid_out(shown).boxes}
+    labels = [html.unescape(label) for label in re.findall(r'<g class="part" [^>]*aria-label="([^"]*)"', text)]
+    drawn = [part for part in boxes if part.kind != "add"]
+    for part, label in zip(drawn, labels, strict=True):
+        _, number, share = rows[part]
+        said = f"{number} parameters ({share} of all)" if number else "no parameters"
+        assert label.endswith(said)
+    # the parts without parts of their own are all there is, in the table as in the drawing and in the tree
+    leaf = [part for part in parts if not part.parts]
+    assert set(leaf) == set(boxes)
+    total = sum(
+        math.prod(int(x.replace(",", "")) for x in rows[part][1].split(" × ")) for part in leaf if rows[part][1]
+    )
+    assert total == shown.parameters
+    tree = [line for line in str(shown).splitlines() if re.search("[├└]─", line)]
+    tree = [line for line in tree if not any(column.input in line for column in shown.columns)]
+    for part, line in zip(parts, tree, strict=True):
+        of_one = rows[part][1].rsplit(" × ", 1)[-1]
+        if part.times > 1:
+            assert f" × {part.times}, {of_one} parameters each" in line
+        elif of_one:
+            assert line.split()[-1] == of_one
+    said = [word.text for word in laid_out(shown).words]
+    for frame in laid_out(shown).frames:
+        assert any(f"{frame.part.parameters:,} parameters" in text for text in said)
 
 
 def test_the_page_is_offline_and_strict(evil: tuple[str, ...]) -> None:

@@ -26,12 +26,11 @@ class Part:
     def total(self) -> int:
         return self.parameters * self.times
 
-    def numbers(self) -> str:
-        """As in "6 × 3,152,384 parameters"."""
+    def numbers(self, often: int) -> str:
+        """As in "6 × 3,152,384"; empty without parameters. `often`: how many of it the model has (`counted`)."""
         if not self.parameters:
-            return "no parameters"
-        times = f"{self.times} × " if self.times > 1 else ""
-        return f"{times}{self.parameters:,} parameters"
+            return ""
+        return f"{often} × {self.parameters:,}" if often > 1 else f"{self.parameters:,}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +106,13 @@ def every_part(parts: tuple[Part, ...]) -> Iterator[Part]:
     for part in parts:
         yield part
         yield from every_part(part.parts)
+
+
+def counted(parts: tuple[Part, ...], times: int = 1) -> Iterator[tuple[Part, int]]:
+    """As `every_part`, with how often the model has each: what is in a block is there as often as the block."""
+    for part in parts:
+        yield part, times * part.times
+        yield from counted(part.parts, times * part.times)
 
 
 def _branch(parts: tuple[Part, ...], before: str) -> Iterator[tuple[str, str, str]]:

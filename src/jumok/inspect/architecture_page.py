@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from jumok.files import disk_errors_named, replace_file
-from jumok.inspect.architecture import Architecture, Part
+from jumok.inspect.architecture import Architecture, Part, counted
 from jumok.inspect.architecture_drawing import (
     LINE,
     NARROW,
@@ -66,21 +66,24 @@ def page(described: Architecture) -> str:
 def _rows(described: Architecture) -> Iterator[str]:
     for column in described.columns:
         yield f'<tr class="column"><th scope="rowgroup" colspan="4">{escape(column.name)}</th></tr>'
-        yield from _part_rows(column.parts, 0, 1, described.parameters)
+        yield from _part_rows(column.parts, 0, dict(counted(column.parts)), described.parameters)
 
 
-def _part_rows(parts: tuple[Part, ...], depth: int, times: int, whole: int) -> Iterator[str]:
+def _part_rows(parts: tuple[Part, ...], depth: int, often_of: dict[Part, int], whole: int) -> Iterator[str]:
     for part in parts:
-        number = part.total() * times
-        share = f"{number / whole:.1%}" if number else ""
         often = f" × {part.times}" if part.times > 1 else ""
         about = f' <span class="quiet">{escape(part.about)}</span>' if part.about else ""
         yield (
             f'<tr class="depth-{min(depth, 3)}"><th scope="row">{escape(part.name)}{often}{about}</th>'
-            f'<td>{escape(part.shape)}</td><td class="number">{f"{number:,}" if number else ""}</td>'
-            f'<td class="number">{share}</td></tr>'
+            f'<td>{escape(part.shape)}</td><td class="number">{part.numbers(often_of[part])}</td>'
+            f'<td class="number">{_share(part, often_of[part], whole)}</td></tr>'
         )
-        yield from _part_rows(part.parts, depth + 1, times * part.times, whole)
+        yield from _part_rows(part.parts, depth + 1, often_of, whole)
+
+
+def _share(part: Part, often: int, whole: int) -> str:
+    """Of all parameters, those of every one of it."""
+    return f"{part.parameters * often / whole:.1%}" if part.parameters else ""
 
 
 # ---------------------------------------------------------------- the drawing
@@ -145,9 +148,10 @@ def _box(box: Box, described: Architecture, down: Down) -> str:
         circle = f'<circle class="box add" cx="{middle * DOTS:.1f}" cy="{down(box.middle)}" r="11.5"/>'
         return circle + _text(middle, box.middle, "+", 11, down, anchor="middle")
     said = ": ".join(filter(None, (part.name, part.about)))
-    numbers = part.numbers()
+    numbers = "no parameters"
     if part.parameters:
-        numbers += f" ({part.parameters / described.parameters:.1%} of all)"
+        often = next(often for column in described.columns for one, often in counted(column.parts) if one is part)
+        numbers = f"{part.numbers(often)} parameters ({_share(part, often, described.parameters)} of all)"
     label = " · ".join(filter(None, (said, part.shape, numbers)))
     top = box.middle if part.kind in NARROW else box.y + box.height - PAD - 0.1
     texts = [_text(box.x + 0.12, top, part.name, 10, down)]
