@@ -18,6 +18,7 @@ from jumok.ladder.pictures import draw_curves, draw_lengths
 from jumok.ladder.plan import Budget, Plan
 from jumok.ladder.report import page
 from jumok.ladder.results import Results, results
+from jumok.ladder.statistics import Estimate
 from jumok.ladder.table import caption
 
 Visit = Callable[..., Any]
@@ -86,6 +87,41 @@ def test_light_dark_and_narrow(climbed: Path, visit: Visit, width: int) -> None:
         papers.append(view.evaluate("getComputedStyle(document.body).backgroundColor"))
         assert view.evaluate("document.documentElement.scrollWidth") <= width
     assert papers[0] != papers[1]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("tutorial", [True, False])
+def test_the_table_fits_a_window_of_1100_dots(
+    found: tuple[Plan, Results], tmp_path: Path, visit: Visit, tutorial: bool
+) -> None:
+    """With numbers as long as a large ladder has them: what must be scrolled to is not seen."""
+    plan, real = found
+    wide: dict[str, Any] = {
+        "model": "lstm bahdanau 1024×2", "parameters": 123_456_789, "updates": 123_456.0, "minutes": 1234.5,
+        "tokens_per_second": 1_234_567.0, "sentences_per_second": 12_345.6, "each": {1: 20.0, 2: 40.0},
+        "bleu": Estimate(44.44, 43.3, 45.5), "chrf": Estimate(66.66, 65.5, 67.7), "tutorial": 44.44, "gain": -12.34,
+        "p": 0.0001,
+    }  # fmt: skip
+    file = tmp_path / "x.html"
+    shown = replace(real, rows=[replace(row, **wide) for row in real.rows])
+    file.write_text(page(plan, shown, tutorial), encoding="utf-8")
+    view = visit(file, viewport={"width": 1100, "height": 800})
+    assert "−12.34, p < 0.001" in view.locator("section[aria-labelledby=table]").inner_text()
+    table = view.locator("section[aria-labelledby=table] .wide")
+    assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
+def test_what_differs_names_layers_and_the_positions_of_a_transformer(found: tuple[Plan, Results]) -> None:
+    plan, real = found
+    asked = plan.recipes["transformer"]
+    for position in ("rotary", "relative"):
+        changed = asked.model_copy(update={"model": asked.model.model_copy(update={"position": position})})
+        lines = caption(replace(plan, recipes={**plan.recipes, "transformer": changed}), real)
+        told = next(line for line in lines if line.startswith("What differs: "))
+        each = dict(part.split(": ", 1) for part in told.removeprefix("What differs: ").split("; "))
+        assert f"width 16, 1 + 1 layers, positions {position}, " in each["Transformer"]
+        assert "width 16, 1 layer, dropout" in each["GRU"]
+        assert told.count("positions") == 1
 
 
 @pytest.mark.browser

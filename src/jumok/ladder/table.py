@@ -13,7 +13,7 @@ from jumok.ladder import statistics
 from jumok.ladder.plan import Plan
 from jumok.ladder.results import Results, Row
 from jumok.ladder.statistics import Estimate
-from jumok.recipe import Recipe
+from jumok.recipe import Recipe, TransformerSection
 
 SMALLEST_P = 0.001
 INTERVAL = "95 % of draws"  # of the score before it
@@ -142,7 +142,9 @@ def _shared_training(recipes: Sequence[Recipe]) -> list[str]:
 
 def _own(recipe: Recipe, recipes: Sequence[Recipe]) -> str:
     training, model = recipe.training, recipe.model
-    parts = [f"width {model.width}", f"dropout {getattr(model, 'dropout', 0):g}", f"rate {training.learning_rate:g}"]
+    parts = [f"width {model.width}", _layers(recipe)]
+    parts += [f"positions {model.position}"] if isinstance(model, TransformerSection) else []
+    parts += [f"dropout {getattr(model, 'dropout', 0):g}", f"rate {training.learning_rate:g}"]
     if len({one.training.schedule for one in recipes}) > 1:
         parts.append(training.schedule)
     if len({one.training.batch_tokens for one in recipes}) > 1:
@@ -150,6 +152,14 @@ def _own(recipe: Recipe, recipes: Sequence[Recipe]) -> str:
     parts += [f"R-Drop {training.r_drop:g}"] if training.r_drop else []
     parts += [f"averaged weights (EMA {training.ema:g})"] if training.ema else []
     return ", ".join(parts)
+
+
+def _layers(recipe: Recipe) -> str:
+    """As in "2 layers", in encoder and decoder each, or "6 + 3 layers"."""
+    model = recipe.model
+    if isinstance(model, TransformerSection):
+        return f"{model.encoder_layers} + {model.decoder_layers} layers"
+    return f"{model.layers} layer{'s' * (model.layers > 1)}"
 
 
 def as_rich(results: Results, tutorial: bool) -> Table:
