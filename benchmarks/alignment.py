@@ -4,11 +4,12 @@
     python benchmarks/alignment.py --real --data ../shared/data --runs runs/alignment --out …/alignment-real.json
 
 The first trains two Transformers on the embedded grammar (en→fr, fr→en); layer, head, shift and reading are chosen on
-its valid split, and AER is that of its test split. The second trains on real sentences (Tatoeba and Multi30k) and is
-scored on the 447 sentence pairs of the Canadian Hansards (Och and Ney 2000; Mihalcea and Pedersen 2003), which are of
-another world: parliament instead of dogs and breakfasts. There is no other gold to choose on, so each half of the 447
-is read by what was chosen on the other half. Runs that are there already are not trained again, those that were
-stopped go on, and those with other settings are refused.
+its valid split, and AER is that of its test split. What both of them say together of the training pairs (no gold) then
+guides one head of two further models (`training.align`, Garg et al. 2019). The second trains on real sentences (Tatoeba
+and Multi30k) and is scored on the 447 sentence pairs of the Canadian Hansards (Och and Ney 2000; Mihalcea and Pedersen
+2003), which are of another world: parliament instead of dogs and breakfasts. There is no other gold to choose on, so
+each half of the 447 is read by what was chosen on the other half. Runs that are there already are not trained again,
+those that were stopped go on, and those with other settings are refused.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from typing import Any
 
 from jumok import api
 from jumok.data import grammar
+from jumok.data.pharaoh import format_pharaoh
 from jumok.data.readers import read_lines
 from jumok.inspect.aligner import Aligner
 from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, read_gold
 from jumok.inspect.heads import best_view, every_reading
-from jumok.inspect.symmetric import METHODS
+from jumok.inspect.symmetric import METHODS, turned
 from jumok.inspect.view import every_view
 from jumok.recipe import Recipe, read
 from jumok.training.comparison import flat, summarise
@@ -41,6 +43,7 @@ GRAMMAR = [
     "model.dropout=0.2", "model.attention_dropout=0.1", "model.target_word_dropout=0.3", "training.updates=1700",
     "training.validate_every=1700", "training.checkpoint_every=1700", "threads=1",
 ]  # fmt: skip
+GUIDED = ["training.align=0.3", "training.align_layer=1"]
 REAL = [
     "tokenizer.kind=bpe", "tokenizer.vocabulary=8000", "tokenizer.joint=false", "tokenizer.lowercase=true",
     "data.max_length=100", "model.tie_embeddings=target", "model.dropout=0.1", "model.decoder_layers=2",
@@ -80,22 +83,46 @@ def of_grammar(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, An
         folder = chosen.runs / f"grammar-{direction}"
         models[direction], about[direction] = trained("demo-transformer", keys, folder, chosen.minutes)
     valid, test = (sentences_of_grammar(split, chosen.sentences) for split in ("valid", "test"))
-    rows = []
+    rows = [one for direction in DIRECTIONS for one in of_model(direction, models[direction], direction, valid, test)]
+    together = {
+        method: Aligner.best(models["en-fr"], *valid, reverse=models["fr-en"], method=method) for method in METHODS
+    }
+    rows += [row(f"both directions, {method}", aligner, test) for method, aligner in together.items()]
+    best = min(together.values(), key=lambda aligner: scored(aligner, valid).error_rate)
     for direction in DIRECTIONS:
-        turn = direction != "en-fr"
-        own_valid, own_test = (reversed_pairs(pairs) if turn else pairs for pairs in (valid, test))
-        model = models[direction]
-        rows.append(row(f"{direction}, the default view", Aligner(model), own_test))
-        heads = [view for view in every_view(model.model) if view.head is not None]
-        found = best_view(model, *own_valid, views=heads).view
-        rows.append(row(f"{direction}, best head, its strongest words", Aligner(model, found), own_test))
-        found = best_view(model, *own_valid, views=every_reading(heads)).view
-        rows.append(row(f"{direction}, best head and reading", Aligner(model, found), own_test))
-        rows.append(row(f"{direction}, best view and reading", Aligner.best(model, *own_valid), own_test))
-    for method in METHODS:
-        aligner = Aligner.best(models["en-fr"], *valid, reverse=models["fr-en"], method=method)
-        rows.append(row(f"both directions, {method}", aligner, test))
+        file = links_of_training(best, direction, chosen.runs / f"links-{direction}.align")
+        keys = [*GRAMMAR, *GUIDED, f"data.train.grammar={direction}", f"data.valid.grammar={direction}"]
+        keys += [f"data.train.alignments={file.absolute()}", *extra]
+        name = f"guided-{direction}"
+        model, about[name] = trained("demo-transformer", keys, chosen.runs / name, chosen.minutes)
+        rows += of_model(f"{direction}, guided by both", model, direction, valid, test)
     return {"test": f"{chosen.sentences} sentences of the grammar's test split", "runs": about, "rows": rows}
+
+
+def of_model(
+    name: str, model: api.TrainedTranslator, direction: str, valid: Pairs, test: Pairs
+) -> list[dict[str, Any]]:
+    """One model, read in four ways, each chosen on valid."""
+    valid, test = (pairs if direction == "en-fr" else reversed_pairs(pairs) for pairs in (valid, test))
+    heads = [view for view in every_view(model.model) if view.head is not None]
+    aligners = {
+        "the default view": Aligner(model),
+        "best head, its strongest words": Aligner(model, best_view(model, *valid, views=heads).view),
+        "best head and reading": Aligner(model, best_view(model, *valid, views=every_reading(heads)).view),
+        "best view and reading": Aligner.best(model, *valid),
+    }
+    return [row(f"{name}, {how}", aligner, test) for how, aligner in aligners.items()]
+
+
+def links_of_training(aligner: Aligner, direction: str, file: Path) -> Path:
+    """What the models say of the pairs that they learned from, as a file: `jumok align` would write the same."""
+    if not file.exists():
+        corpus = read("demo-transformer").data.train[0]
+        sources, targets, _ = sentences_of_grammar("train", corpus.pairs)
+        links = aligner.align(sources, targets)
+        lines = [format_pharaoh(one if direction == "en-fr" else turned(one)) for one in links]
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return file
 
 
 def sentences_of_grammar(split: str, count: int) -> Pairs:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from jumok.data.pharaoh import Link, read_pharaoh
+from jumok.data.pharaoh import Link, check_range, read_pharaoh
 from jumok.errors import BadInput, did_you_mean
 from jumok.inspect.symmetric import symmetrize, turned
 
@@ -24,18 +24,6 @@ def read_gold(path: Path, sources: Sequence[str], targets: Sequence[str], one_ba
     for number, ((sure, possible), source, target) in enumerate(zip(truth, sources, targets, strict=True), 1):
         check_range(sure | possible, len(source.split()), len(target.split()), f"{path}, line {number}")
     return truth
-
-
-def check_range(links: Iterable[Link], source_words: int, target_words: int, where: str = "alignment") -> None:
-    """Refuse links to words that the sentences do not have."""
-    for source, target in sorted(links):
-        for side, index, count in (("source", source, source_words), ("target", target, target_words)):
-            if not 0 <= index < count:
-                raise BadInput(
-                    f"{where}: the link {source}-{target} names {side} word {index}, but the {side} sentence has "
-                    f"{count} word(s), counted from 0. Are the files of the same sentences? If the file counts words "
-                    "from 1, say so (one_based)."
-                )
 
 
 def argmax_links(weights: NDArray[np.floating]) -> set[Link]:

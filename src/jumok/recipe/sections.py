@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -58,6 +58,10 @@ class Corpus(Section):
     weight: int = Field(
         1, ge=1, description="Batches of this corpus in each round over all corpora; in validation, how much it counts."
     )
+    alignments: str | None = Field(
+        None,
+        description="Which words of the pairs belong together (Pharaoh format, a line for each pair): training.align.",
+    )
     tag: TagName | None = Field(
         None, description="Multilingual models: the language tag put before each source sentence (2de is <2de>)."
     )
@@ -76,7 +80,9 @@ class Corpus(Section):
     def resolved(self) -> Corpus:
         """With absolute paths, so that a run can be resumed from another folder."""
         names = ("source", "target", "file", "text")
-        absolute = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in names}
+        absolute: dict[str, Any] = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in names}
+        if self.alignments is not None:
+            absolute["alignments"] = str(Path(self.alignments).absolute())
         return self.model_copy(update=absolute)
 
 
@@ -184,6 +190,14 @@ class Training(Section):
     )
     r_drop: float = Field(
         0.0, ge=0, description="R-Drop's α: each batch goes through twice, and both predictions must agree; 0: off."
+    )
+    align: float = Field(
+        0.0,
+        ge=0,
+        description="How much one head of a Transformer learns to look where data.train.alignments say; 0: off.",
+    )
+    align_layer: int | None = Field(
+        None, ge=0, description="The decoder layer of that head, counted from 0; without one the second to last."
     )
     bpe_dropout: Share = Field(
         0.0, description="Probability of dropping a merge when words are cut anew for each batch (bpe, byte); 0: off."

@@ -41,6 +41,7 @@ class Recipe(Section):
         self._tags_fit()
         if self.task != "translation":
             self._only_for_translation()
+        self._alignments_fit()
         if self.task == "language":
             self._language_fits()
         elif any(corpus.text for corpus in self._corpora()):
@@ -63,7 +64,7 @@ class Recipe(Section):
 
     def _only_for_translation(self) -> None:
         training = self.training
-        used = [name for name in ("r_drop", "bpe_dropout") if getattr(training, name)]
+        used = [name for name in ("r_drop", "bpe_dropout", "align") if getattr(training, name)]
         if used or any(corpus.tag for corpus in self._corpora()):
             key = f"training.{used[0]}" if used else "data: a tag"
             raise ValueError(f"{key} belongs to task: translation, not to task: {self.task}")
@@ -106,6 +107,36 @@ class Recipe(Section):
                     f"model.max_source {model.max_source} is less than data.max_length + 1 = {needed}: "
                     "the location scorer could not address the longest sentences"
                 )
+
+    def _alignments_fit(self) -> None:
+        """`training.align` and what it is learned from, together or not at all."""
+        given = [corpus for corpus in self.data.train if corpus.alignments]
+        training = self.training
+        if any(corpus.alignments for corpus in self.data.valid):
+            raise ValueError("data.valid: alignments are learned from, so they belong to data.train")
+        if given and not training.align:
+            raise ValueError("data.train: alignments are given, but training.align is 0: say how much (0.3, say)")
+        if not training.align:
+            if training.align_layer is not None:
+                raise ValueError("training.align_layer belongs to training.align, which is 0")
+            return
+        if not given:
+            raise ValueError(
+                "training.align needs data.train.alignments: a file in the Pharaoh format, as `jumok align` writes it"
+            )
+        if not isinstance(self.model, TransformerSection):
+            raise ValueError(f"training.align teaches a head of a Transformer, and model.kind is {self.model.kind}")
+        layers = self.model.decoder_layers
+        if training.align_layer is not None and training.align_layer >= layers:
+            raise ValueError(f"training.align_layer {training.align_layer}: the decoder has {layers}, counted from 0")
+        others = {
+            "training.bpe_dropout": training.bpe_dropout > 0,  # words are cut anew: which tokens they are is not known
+            "training.pack: true": training.pack is True,
+            "training.checkpoint_activations": training.checkpoint_activations,  # attention is not there to be read
+        }
+        for key, used in others.items():
+            if used:
+                raise ValueError(f"training.align does not go together with {key}")
 
     def _transformer_fits(self, model: TransformerSection) -> None:
         if model.tie_embeddings == "all" and not self.tokenizer.joint:

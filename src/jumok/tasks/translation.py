@@ -14,7 +14,9 @@ from torch import Tensor
 
 from jumok.data.batch import PairBatch, Sequences
 from jumok.data.dealing import Deal
+from jumok.data.hashes import Hashes
 from jumok.data.layout import IntArray
+from jumok.data.links import TokenLinks
 from jumok.data.packing import PackedPairs
 from jumok.data.plan import Plan, held_out, length_batches
 from jumok.data.readers import first_line, read_pairs
@@ -22,9 +24,11 @@ from jumok.data.store import TokenStore, default_cache
 from jumok.errors import BadInput
 from jumok.layers.loss import IGNORED
 from jumok.layers.packed_attention import HAS_TRITON
+from jumok.layers.tap import Tap
 from jumok.models.build import build
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Corpus, Recipe, TransformerSection
+from jumok.tasks.guidance import Guidance
 from jumok.tasks.metrics import corpus_scores
 from jumok.tasks.objective import Loss, Objective
 from jumok.tasks.translator import Translator
@@ -51,12 +55,26 @@ class TranslationObjective(Objective):
         teacher_forcing: float = 1.0,
         r_drop: float = 0.0,
         loss_chunk: int = 0,
+        guidance: Guidance | None = None,
     ) -> None:
         super().__init__()
-        self.model, self.loss_chunk = model, loss_chunk
+        self.model, self.loss_chunk, self.guidance = model, loss_chunk, guidance
         self.label_smoothing, self.teacher_forcing, self.r_drop = label_smoothing, teacher_forcing, r_drop
 
     def forward(self, batch: PairBatch | PackedPairs) -> Loss:
+        if self.training and self.guidance is not None:
+            assert isinstance(batch, PairBatch)
+            with self.guidance.watching():
+                loss = self._of_words(batch)
+            guided = self.guidance.loss(batch)
+            return replace(
+                loss,
+                sum=loss.sum + self.guidance.strength * guided,
+                parts={**loss.parts, "alignment": guided.detach()},
+            )
+        return self._of_words(batch)
+
+    def _of_words(self, batch: PairBatch | PackedPairs) -> Loss:
         if self.training and self.r_drop:
             hidden_2ND, target_2N = self._words(batch.twice(), passes=2)
             target_N, options = target_2N[: len(target_2N) // 2], (self.label_smoothing, self.r_drop, self.loss_chunk)
@@ -109,7 +127,7 @@ def chooses_packing(recipe: Recipe, device: torch.device) -> bool:
     section = recipe.model
     if isinstance(section, TransformerSection):
         if recipe.training.pack == "auto":
-            return device.type == "cuda" and section.position != "relative" and HAS_TRITON
+            return not recipe.training.align and device.type == "cuda" and section.position != "relative" and HAS_TRITON
         return recipe.training.pack
     if recipe.training.pack is True:
         raise BadInput("training.pack needs a Transformer: a recurrent model reads padded rows. Leave it at auto.")
@@ -161,15 +179,35 @@ class TranslationTask:
             self.dropouts = source, source if self.source is self.target else target
         torch.manual_seed(recipe.seed)
         model = build(recipe.model, self.source.size, self.target.size)
-        self.objective = TranslationObjective(
-            model, training.label_smoothing, training.teacher_forcing, training.r_drop, training.loss_chunk
-        )
+        options = training.label_smoothing, training.teacher_forcing, training.r_drop, training.loss_chunk
+        self.objective = TranslationObjective(model, *options, self._guidance(model, place, say))
         self.translator = Translator(model, self.source, self.target, recipe.search, recipe.data.max_length, device)
+
+    def _guidance(self, model: EncoderDecoder, cache: Path, say: Say) -> Guidance | None:
+        training, hashes = self.recipe.training, Hashes(cache)
+        self.alignments = {
+            number: hashes(corpus.alignments)[0]
+            for number, corpus in enumerate(self.recipe.data.train)
+            if corpus.alignments is not None
+        }
+        if not training.align:
+            return None
+        links = {
+            number: TokenLinks.open_or_build(
+                corpus, corpus.split or "train", self.stores[number], (self.source, self.target), content, say
+            )
+            for number, content in self.alignments.items()
+            for corpus in [self.recipe.data.train[number]]
+        }
+        taps = [module for module in model.modules() if isinstance(module, Tap) and module.kind == "cross"]
+        layer = max(0, len(taps) - 2) if training.align_layer is None else training.align_layer
+        return Guidance(taps[layer], links, training.align)
 
     @property
     def data_keys(self) -> list[str]:
-        """What is learned from and validated on, as the keys of the token stores."""
-        return [store.key for store in (*self.stores, *(held.store for held in self.held))]
+        """What is learned from and validated on, as the keys of the token stores, and the hashes of alignments."""
+        stores = [store.key for store in (*self.stores, *(held.store for held in self.held))]
+        return [*stores, *self.alignments.values()]
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:
