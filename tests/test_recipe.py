@@ -45,7 +45,7 @@ def test_every_key_has_a_description() -> None:
         ("model.widht=3", ['"model.widht"', '"width"']),
         ("trainin.updates=3", ['"trainin"', '"training"']),
         ("data.train.sorce=x", ["sorce", '"source"']),
-        ("training.updates=many", ["training.updates", "integer", "many"]),
+        ("training.updates=many", ["training.updates", "whole number", "many"]),
         ("model.dropout=1.5", ["model.dropout", "less than 1"]),
         ("model.attention=loung", ["model.attention", "luong"]),
         ("seed=-1", ["seed"]),
@@ -124,3 +124,19 @@ def test_files_that_are_no_recipes(tmp_path: Path) -> None:
         file.write_bytes(content)
         with pytest.raises(BadInput, match=message):
             recipes.read(str(file))
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("model.width=abc", "model.width: it must be a whole number (given: 'abc')"),
+        ("model.heads=3.5", "model.heads: it must be a whole number (given: 3.5)"),
+        ("model.dropout=x", "model.dropout: it must be a number (given: 'x')"),
+        ("exact=perhaps", "exact: it must be true or false (given: 'perhaps')"),
+        ("training.updates=0", "training.updates: it must be greater than or equal to 1 (given: 0)"),
+    ],
+)
+def test_wrong_values_are_told_in_plain_words(override: str, told: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        recipes.read("transformer-tiny", [override])
+    assert told in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def write(folder: Path, sources: list[str], targets: list[str], lines: list[str]
 
 def opened(folder: Path, corpus: Corpus, tokenizer: Tokenizer, longest: int = 100) -> tuple[TokenStore, TokenLinks]:
     store = TokenStore.open_or_build(corpus, "train", tokenizer, tokenizer, folder / "cache", longest)
-    content = str(abs(hash(Path(str(corpus.alignments)).read_text())))
+    content = hashlib.sha256(Path(str(corpus.alignments)).read_bytes()).hexdigest()
     return store, TokenLinks.open_or_build(corpus, "train", store, (tokenizer, tokenizer), content, lambda text: None)
 
 

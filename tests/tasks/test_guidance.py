@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -165,3 +166,47 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         task_of(recipe_of(tmp_path / "nowhere.align"), tmp_path / "cache")
     assert "nowhere.align" in str(caught.value)
+
+
+def test_other_alignments_of_the_same_corpus_are_other_links(links: Path, tmp_path: Path) -> None:
+    first = task_of(recipe_of(links), tmp_path / "cache")
+    other = tmp_path / "other.align"
+    other.write_text("0-0\n" * 400)
+    second = task_of(recipe_of(other), tmp_path / "cache")
+    counts = [len(task.objective.guidance.links[0].of(range(50)).row) for task in (first, second)]
+    assert counts[0] > counts[1] > 0  # of the first words alone
+    assert first.data_keys != second.data_keys
+
+
+def test_a_run_does_not_go_on_with_other_alignments(links: Path, tmp_path: Path) -> None:
+    keys = ["training.updates=2", "training.checkpoint_every=1", "training.validate_every=2"]
+    api.train(recipe_of(links, *keys), tmp_path / "run", quiet=True, report=False)
+    links.write_text("0-0\n" * 400)
+    with pytest.raises(BadInput) as caught:
+        api.train(None, tmp_path / "run", resume=True, quiet=True, report=False)
+    assert "data" in str(caught.value)
+
+
+def test_of_two_corpora_one_may_have_links(links: Path, tmp_path: Path) -> None:
+    corpora = [
+        {"grammar": "en-fr", "pairs": 400, "alignments": str(links), "tag": "2fr"},
+        {"grammar": "en-fr", "pairs": 300, "split": "test", "tag": "2fr"},
+    ]
+    valid = [{"grammar": "en-fr", "pairs": 20, "tag": "2fr"}]
+    recipe = recipe_of(links, f"data.train={json.dumps(corpora)}", f"data.valid={json.dumps(valid)}", "model.dropout=0")
+    task = task_of(recipe, tmp_path / "cache")
+    parts = {}
+    for update in range(4):
+        (batch,) = task.batches(update)
+        parts[batch.corpus] = float(task.objective.train()(batch).parts["alignment"])
+        if batch.corpus == 0:  # the tag stands before all words
+            assert task.objective.guidance.links[0].of(batch.indices).source.min() >= 1
+    assert parts[0] > 0
+    assert parts[1] == 0
+
+
+def test_pieces_of_a_batch_are_guided_as_the_whole(links: Path, tmp_path: Path) -> None:
+    task = task_of(recipe_of(links, "model.dropout=0"), tmp_path / "cache")
+    batch, objective = task.batches(0)[0], task.objective.train()
+    whole = objective(batch).sum.item()
+    assert sum(objective(part).sum.item() for part in batch.split(3)) == pytest.approx(whole, rel=1e-5)

@@ -43,6 +43,14 @@ def test_every_kind_of_model_has_a_name(tmp_path: Path, name: str, model: str) -
     assert summarise(make_run(tmp_path / "run", name=name)).model.startswith(model)
 
 
+def test_an_average_of_checkpoints_is_no_update(tmp_path: Path) -> None:
+    """It is stored as one step more: 41 of 40 would be a riddle."""
+    path = make_run(tmp_path / "one", done=41)
+    file = path / "checkpoints" / "step-41" / "state.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "averaged": 3}))
+    assert (summarise(path).updates, summarise(path).planned) == (40, 40)
+
+
 def test_the_best_is_by_the_metric_that_is_asked_for(tmp_path: Path) -> None:
     path = make_run(tmp_path / "one")
     best = summarise(path, "bleu")

@@ -6,7 +6,7 @@ becomes links between all tokens of one and all tokens of the other. That is wor
 
 from __future__ import annotations
 
-import contextlib
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jumok.data.folders import UNREADABLE, disk_trouble
-from jumok.data.pharaoh import check_range, parse_pharaoh
+from jumok.data.pharaoh import Link, check_range, parse_pharaoh
 from jumok.data.readers import read_lines, read_pairs
 from jumok.data.store import TokenStore
-from jumok.data.stored import IntArray
+from jumok.data.stored import Column, IntArray, column
 from jumok.errors import BadInput
 from jumok.recipe import Corpus
 from jumok.text.tokenizer import Encoded, Tokenizer
+
+TARGETS = 2**31  # more tokens than any sentence has
 
 
 class Places(NamedTuple):
@@ -33,7 +34,10 @@ class Places(NamedTuple):
 
 
 class TokenLinks:
-    """The links of all pairs of a store, end to end: those of pair n are links[offsets[n] : offsets[n + 1]]."""
+    """The links of all pairs of a store, end to end: those of pair n are links[offsets[n] : offsets[n + 1]].
+
+    A link is one number, source · 2³¹ + target. Both columns are mapped from a file: a large corpus takes no memory.
+    """
 
     def __init__(self, offsets: IntArray, links: IntArray) -> None:
         self.offsets, self.links = offsets, links
@@ -48,22 +52,19 @@ class TokenLinks:
         content: str,
         say: Callable[[str], None],
     ) -> TokenLinks:
-        """`content`: the hash of the file with the alignments, which names what is kept."""
-        kept = store.folder / f"links-{content[:16]}.npz"
-        with contextlib.suppress(*UNREADABLE), np.load(kept) as found:
-            return cls(found["offsets"], found["links"])
-        say(f"reading the alignments {corpus.alignments} …")
-        pieces = list(_of_pairs(corpus, split, store, tokenizers))
-        counts = np.array([len(piece) for piece in pieces], dtype=np.int64)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        links = np.concatenate([np.zeros((0, 2), np.int32), *pieces])
-        if not len(links):
-            raise BadInput(f"{corpus.alignments} has no link between words of the pairs that are learned from")
-        with disk_trouble(store.folder) as temporary:
-            with temporary.open("wb") as file:
-                np.savez(file, offsets=offsets, links=links)
-            temporary.replace(kept)
-        return cls(offsets, links)
+        """`content`: the hash of the file with the alignments, which names what is kept beside the store."""
+
+        def make() -> list[Column]:
+            say(f"reading the alignments {corpus.alignments} …")
+            offsets, links = array("q", [0]), array("q")
+            for of_pair in _of_pairs(corpus, split, store, tokenizers):
+                links.extend(source * TARGETS + target for source, target in of_pair)
+                offsets.append(len(links))
+            if not links:
+                raise BadInput(f"{corpus.alignments} has no link between words of the pairs that are learned from")
+            return [column(np.frombuffer(numbers, np.int64)) for numbers in (offsets, links)]
+
+        return cls(*store.kept(f"links-{content[:32]}.bin", make))
 
     def of(self, indices: Sequence[int]) -> Places:
         """The links of these pairs of the store."""
@@ -71,14 +72,14 @@ class TokenLinks:
         starts, counts = self.offsets[pairs], self.offsets[pairs + 1] - self.offsets[pairs]
         row = np.repeat(np.arange(len(pairs)), counts)
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)[:-1]]) if len(pairs) else counts
-        chosen = self.links[np.arange(len(row)) - before[row] + starts[row]]
-        return Places(row, chosen[:, 1].astype(np.int64), chosen[:, 0].astype(np.int64))
+        source, target = np.divmod(self.links[np.arange(len(row)) - before[row] + starts[row]], TARGETS)
+        return Places(row, target, source)
 
 
 def _of_pairs(
     corpus: Corpus, split: str, store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> Iterator[IntArray]:
-    """For each pair of the store, in its order (that of the files): (links, 2), source and target token."""
+) -> Iterator[list[Link]]:
+    """For each pair of the store, in its order (that of the files): its links, source and target token."""
     assert corpus.alignments is not None
     path, row = Path(corpus.alignments), 0
     for number, (pair, line) in enumerate(zip_longest(read_pairs(corpus, split), read_lines(path))):
@@ -93,18 +94,18 @@ def _of_pairs(
             continue  # left out: empty, or too long
         where, (source, target) = f"{path}, line {number + 1}", pair
         links, _ = parse_pharaoh(line, where=where)
-        check_range(links, len(source.split()), len(target.split()), where)
+        advice = "If the file counts words from 1, make it count from 0."
+        check_range(links, len(source.split()), len(target.split()), where, advice)
         read, written = tokenizers[0].encode_with_offsets(source), tokenizers[1].encode_with_offsets(target)
         yield _by_tokens(links, read, written, tags=int(store.source_lengths[row]) - len(read.ids))
         row += 1
 
 
-def _by_tokens(links: set[tuple[int, int]], source: Encoded, target: Encoded, tags: int) -> IntArray:
+def _by_tokens(links: set[Link], source: Encoded, target: Encoded, tags: int) -> list[Link]:
     places = [_places_of_words(side) for side in (source, target)]
-    found = [
+    return [
         (tags + s, t) for one, other in sorted(links) for s in places[0].get(one, ()) for t in places[1].get(other, ())
     ]
-    return np.array(found, dtype=np.int32).reshape(-1, 2)
 
 
 def _places_of_words(side: Encoded) -> dict[int, list[int]]:

@@ -51,13 +51,17 @@ def read_pharaoh(path: str | Path, one_based: bool = False) -> list[tuple[set[Li
     ]
 
 
-def check_range(links: Iterable[Link], source_words: int, target_words: int, where: str = "alignment") -> None:
+FROM_ONE = "If the file counts words from 1, say so (one_based)."
+
+
+def check_range(
+    links: Iterable[Link], source_words: int, target_words: int, where: str = "alignment", advice: str = FROM_ONE
+) -> None:
     """Refuse links to words that the sentences do not have."""
     for source, target in sorted(links):
         for side, index, count in (("source", source, source_words), ("target", target, target_words)):
             if not 0 <= index < count:
                 raise BadInput(
                     f"{where}: the link {source}-{target} names {side} word {index}, but the {side} sentence has "
-                    f"{count} word(s), counted from 0. Are the files of the same sentences? If the file counts words "
-                    "from 1, say so (one_based)."
+                    f"{count} word(s), counted from 0. Are the files of the same sentences? {advice}"
                 )

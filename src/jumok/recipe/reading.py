@@ -106,6 +106,15 @@ def check(raw: dict[str, Any], origin: str) -> Recipe:
         raise BadInput(f"{origin}: " + "\n  ".join(lines)) from None
 
 
+PLAINER = {  # pydantic's words, from here to the end of its sentence
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid boolean": "true or false",
+    "a valid string": "a text",
+    "a valid list": "a list",
+}
+
+
 def _explain_error(item: Any, raw: Any) -> str:
     location = [part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
     if len(location) > 1 and location[0] == "model":  # pydantic names the kind of the model too: no key of the user's
@@ -119,7 +128,10 @@ def _explain_error(item: Any, raw: Any) -> str:
     if item["type"] == "union_tag_invalid":
         kind, known = item["ctx"]["tag"], [part.strip("' ") for part in item["ctx"]["expected_tags"].split(",")]
         return f'model.kind: no model "{kind}".{did_you_mean(kind, known)} There are: {", ".join(known)}'
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = str(item["msg"]).removeprefix("Value error, ").replace("Input should be", "it must be", 1)
+    for theirs, ours in PLAINER.items():
+        if theirs in message:
+            message = message.partition(theirs)[0] + ours
     given = "" if isinstance(item["input"], dict | list) else f" (given: {item['input']!r})"
     return f"{path}: {message}{given}" if path else message
 

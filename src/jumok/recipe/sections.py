@@ -60,6 +60,7 @@ class Corpus(Section):
     )
     alignments: str | None = Field(
         None,
+        min_length=1,
         description="Which words of the pairs belong together (Pharaoh format, a line for each pair): training.align.",
     )
     tag: TagName | None = Field(

@@ -112,6 +112,8 @@ class Recipe(Section):
         """`training.align` and what it is learned from, together or not at all."""
         given = [corpus for corpus in self.data.train if corpus.alignments]
         training = self.training
+        if given and self.task != "translation":
+            raise ValueError(f"data.train.alignments belong to task: translation, not to task: {self.task}")
         if any(corpus.alignments for corpus in self.data.valid):
             raise ValueError("data.valid: alignments are learned from, so they belong to data.train")
         if given and not training.align:

@@ -186,7 +186,7 @@ class TranslationTask:
     def _guidance(self, model: EncoderDecoder, cache: Path, say: Say) -> Guidance | None:
         training, hashes = self.recipe.training, Hashes(cache)
         self.alignments = {
-            number: hashes(corpus.alignments)[0]
+            number: hashes(corpus.alignments)[1]
             for number, corpus in enumerate(self.recipe.data.train)
             if corpus.alignments is not None
         }

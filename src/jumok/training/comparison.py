@@ -117,6 +117,8 @@ def summarise(path: Path, metric: str | None = None) -> Summary:
     speeds = [event["tokens_per_second"] for event in _numbers(events, "train", "tokens_per_second")]
     steps = [int(event["step"]) for event in _numbers(events, "train", "step")] if running else []
     planned = state.get("total", recipe.training.updates)
+    # the mean of several checkpoints is stored as one step more, and was no update
+    updates = int(state.get("update", 0)) - bool(state.get("averaged"))
     kind = (
         "running" if running else "damaged" if problem and not state else "done" if state.get("stopped") else "stopped"
     )
@@ -127,7 +129,7 @@ def summarise(path: Path, metric: str | None = None) -> Summary:
         recipe.task,
         describe_model(recipe),
         parameters_of(run, state),
-        max([int(state.get("update", 0)), *steps]),
+        max([updates, *steps]),
         planned if isinstance(planned, int) else None,
         shown,
         best,

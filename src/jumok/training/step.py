@@ -86,6 +86,11 @@ class Step:
             self._apply(numbers)
         return Outcome(update, batches, count, rate, [*sums, "gradient_norm"], *self._on_its_way(numbers))
 
+    @property
+    def _or_again(self) -> str:
+        """What else saves memory, where it may be turned on."""
+        return "" if self.training.align else ", or turn on training.checkpoint_activations"
+
     def _counted(self, batches: int) -> int:
         """How many of the first of them count; one more is only there because other processes have one."""
         own = range(self.ranks.rank, self.training.accumulate, self.ranks.world)
@@ -143,9 +148,10 @@ class Step:
         recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
         says, self.says_why_not = self.says_why_not and repeating is None, False  # the first batch tells
         if says:
+            with_pack = "" if self.training.align else ", or training.pack=true"
             self.say(
                 "training.compile is of no use here: it needs a Transformer and batches whose shapes repeat, that "
-                "is a language model, or training.pack=true. The run goes on without"
+                f"is a language model{with_pack}. The run goes on without"
             )
         torch.manual_seed(seed)
         if self.graphs is not None and recording is not None:
@@ -170,8 +176,7 @@ class Step:
         return Failure(
             f"process {self.ranks.rank}: update {update + 1} does not fit into memory ({describe(*parts)}): {problem}. "
             "With training.shard it cannot be done in pieces, because all processes are in the midst of it together. "
-            f"Lower training.batch_tokens (now {self.training.batch_tokens}), or turn on "
-            "training.checkpoint_activations, and start a new run"
+            f"Lower training.batch_tokens (now {self.training.batch_tokens}){self._or_again}, and start a new run"
         )
 
     def _smaller(self, parts: list[Any], update: int, problem: str) -> list[Any]:
@@ -183,8 +188,7 @@ class Step:
         if len(smaller) == len(parts):
             raise Failure(
                 f"update {update + 1} does not fit into memory, not even one sentence at a time "
-                f"({describe(parts[0])}): {problem}. Lower data.max_length or the size of the model, or turn on "
-                f"training.checkpoint_activations."
+                f"({describe(parts[0])}): {problem}. Lower data.max_length or the size of the model{self._or_again}."
             )
         self.say(
             f"update {update + 1} did not fit into memory ({describe(*parts)}) and is done in {len(smaller)} pieces. "

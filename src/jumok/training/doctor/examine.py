@@ -167,7 +167,8 @@ def _does_not_fit(recipe: Recipe, report: Report, began: dict[str, Any], what: s
     fitting = f"training.batch_tokens={int(SAFE * largest)} fits" if largest else "not even a small batch fits"
     if largest is None and "prediction" in what:
         fitting = "let it be tried (without --no-trial), which finds what fits"
-    todo = f"{fitting}; or lower data.max_length or model.width, or turn on training.checkpoint_activations"
+    again = "" if recipe.training.align else ", or turn on training.checkpoint_activations"
+    todo = f"{fitting}; or lower data.max_length or model.width{again}"
     there = f" ({in_words(began['limit'])} may be used)" if began["limit"] is not None else ""
     in_pieces = began["device"] == "cuda" and largest is not None and not recipe.training.shard
     slow = ": the run would do it in pieces, which is slow" if in_pieces else ""

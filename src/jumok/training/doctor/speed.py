@@ -48,7 +48,8 @@ def check_speed(recipe: Recipe, measured: Measured, report: Report, fits: int | 
         slow(
             f"{measured.padding:.0%} of what is computed is padding",
             f"training.batch_tokens={training.batch_tokens}, data.max_length={recipe.data.max_length}",
-            "training.pack=true (Transformers), or smaller batches: their sentences are more alike",
+            f"{'' if training.align else 'training.pack=true (Transformers), or '}smaller batches: their sentences are "
+            "more alike",
         )
     if measured.validation is not None:
         share = measured.validation / (measured.validation + training.validate_every * measured.update)
@@ -116,13 +117,17 @@ def _on_gpu(recipe: Recipe, measured: Measured, report: Report) -> None:
         report.add(
             "note", "speed", what, "exact=true", "exact=false is faster; a resumed run may differ in the last bits"
         )
-    if not training.compile and measured.total > LONG:
+    if training.align:
+        what = "padded rows, launched one by one: with training.align batches are neither packed, recorded nor compiled"
+        report.add("note", "speed", what, f"training.align={training.align:g}", "only as long as alignments are wanted")
+    if not training.compile and not training.align and measured.total > LONG:
         what = f"a run of {duration(measured.total)} without torch.compile"
         report.add("note", "speed", what, "training.compile=false", "training.compile=true: a minute once, then faster")
     if measured.mfu is not None and measured.mfu < LOW_MFU:
         what = f"only {measured.mfu:.1%} of the GPU's speed is used: it waits for work to be launched"
         where = f"training.batch_tokens={training.batch_tokens}"
-        report.add("warning", "speed", what, where, "larger batches, training.compile=true, training.graphs=auto")
+        todo = "larger batches" if training.align else "larger batches, training.compile=true, training.graphs=auto"
+        report.add("warning", "speed", what, where, todo)
 
 
 def _on_cpu(recipe: Recipe, measured: Measured, report: Report) -> None:
