@@ -170,6 +170,20 @@ def test_losses_far_too_large_go_back_to_a_checkpoint_and_round_the_place(
     assert torch.equal(task.objective.model.weight, plain.objective.model.weight)
 
 
+def test_going_back_leaves_no_best_that_is_not_there(tmp_path: Path) -> None:
+    """35 was the best until 70 was; 70 is left behind, 35 has long been removed, and 60 still believes in it."""
+    task = Monstrous(73, 74, 75)
+    task.validations = iter([0.5, 0.4, 0.9, 0.9, 0.9, 0.9])
+    keys = ["training.updates=90", "training.checkpoint_every=20", "training.validate_every=35", "training.keep=2"]
+    state = make(tmp_path, task, *keys).go()
+    assert state.recovered == 1
+    run = RunFolder(tmp_path)
+    best = run.pointed("best")
+    assert best is not None
+    assert best == state.best_update
+    assert (run.checkpoints / f"step-{best}").is_dir()
+
+
 def test_one_loss_far_too_large_is_a_harder_text(tmp_path: Path) -> None:
     state = make(tmp_path, Monstrous(60, 62, 70, 71), "training.updates=90", "training.checkpoint_every=20").go()
     assert (state.update, state.recovered, state.left_out) == (90, 0, [])

@@ -85,6 +85,17 @@ def repair_pointers(run: RunFolder, state: TrainState) -> None:
         run.point("best", state.best_update, value=state.best)
 
 
+def lost_best(run: RunFolder, state: TrainState) -> bool:
+    """Whether the best checkpoint of this state is gone: a better one came, and was left behind with what came after.
+
+    Then nothing is the best until the next validation, and no pointer names what is not there.
+    """
+    if state.best_update is None or problem(run.checkpoints / f"step-{state.best_update}") is None:
+        return False
+    run.forget("best")
+    return True
+
+
 def write(final: Path, weights: Weights, behind: Weights | None, state: TrainState) -> None:
     """A checkpoint's folder, whole or not at all; without the optimiser's tensors it is for using the model only."""
     if state.update and final.exists() and problem(final) is None:

@@ -203,6 +203,8 @@ class Loop:
             return
         self.under_way.clear()
         self.state = self.pace.state = recovery.go_round(state, self.restore(found), outcome.update)
+        if self.ranks.first(lambda: checkpoint.lost_best(self.run, self.state)):
+            self.state.best = self.state.best_update = None
         self.ranks.first(lambda: checkpoint.repair_pointers(self.run, self.state))
         if self.metrics is not None:
             self.metrics.cut(self.state.metrics_bytes)

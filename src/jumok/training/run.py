@@ -117,6 +117,10 @@ class RunFolder:
         """Let `last` or `best` name a checkpoint."""
         replace_file(self.path / f"{name}.json", json.dumps({"step": step, **details}) + "\n")
 
+    def forget(self, name: str) -> None:
+        """Let `last` or `best` name nothing."""
+        (self.path / f"{name}.json").unlink(missing_ok=True)
+
     def pointed(self, name: str) -> int | None:
         """The step that `last` or `best` names; None where there is no such (or a damaged) pointer."""
         try:
