@@ -14,6 +14,7 @@ PyTorch's modules for this take half a second to import, so only who shards wait
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,6 +49,8 @@ class Sharded(Objective):
         self.values = Values(copy.deepcopy(objective))
         self.model = self.values.objective.model
         mesh = init_device_mesh(device.type, (world,))
+        # nobody writes over what a block returns, which is what it warns of: residual connections add out of place
+        warnings.filterwarnings("ignore", "FSDP2-wrapped module .* returned a view tensor", UserWarning)
         for module in [module for module in self.values.modules() if isinstance(module, Block)]:
             if module.cross is not None:
                 # a decoder block's view of the source is computed before the block is
