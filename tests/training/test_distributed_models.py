@@ -12,6 +12,8 @@ from ranks import together
 from safetensors.torch import load_file
 from training_together import LSTM, PAIRS, TRANSFORMER, train
 
+from jumok.data import grammar
+from jumok.data.pharaoh import format_pharaoh
 from jumok.training.run import RunFolder
 from jumok.training.verify import differences
 
@@ -55,6 +57,22 @@ def test_two_processes_learn_what_one_does(tmp_path: Path, name: str, keys: list
     train(tmp_path / "one", name, keys)
     assert together(2, train, tmp_path / "two", name, keys) == ["trained", "trained"]
     same_run(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.parametrize("shard", ["false", "true"])
+def test_two_processes_are_guided_as_one_is(tmp_path: Path, shard: str) -> None:
+    """A head that learns alignments, dropout on; also where the weights are split."""
+    links = tmp_path / "train.align"
+    links.write_text("".join(f"{format_pharaoh(pair.sure)}\n" for pair in grammar.pairs("en", "fr", "train", 120)))
+    keys = [*PAIRS, *TRANSFORMER, f"data.train.alignments={links}", "training.align=0.5"]
+    train(tmp_path / "one", "transformer-tiny", keys)
+    keys += [f"training.shard={shard}"]
+    assert together(2, train, tmp_path / "two", "transformer-tiny", keys) == ["trained", "trained"]
+    same_run(tmp_path / "one", tmp_path / "two")
+    names = ("one", "two")
+    told = [[event.get("alignment", 0.0) for event in RunFolder(tmp_path / name).events()] for name in names]
+    assert any(told[0])
+    assert told[1] == pytest.approx(told[0], rel=1e-4)
 
 
 def test_bfloat16_too(tmp_path: Path) -> None:
