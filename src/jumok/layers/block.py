@@ -46,7 +46,10 @@ class BlockSection(Protocol):
 
 def build_norm(section: BlockSection) -> nn.Module:
     """LayerNorm: (x − μ) / σ · g + b (Ba et al. 2016).  RMSNorm: x / rms(x) · g (Zhang and Sennrich 2019)."""
-    return nn.LayerNorm(section.width) if section.norm_kind == "layer" else nn.RMSNorm(section.width, eps=1e-6)
+    given: float | None = getattr(section, "norm_epsilon", None)  # BERT's checkpoints were made with another one
+    if section.norm_kind == "layer":
+        return nn.LayerNorm(section.width, eps=given or 1e-5)
+    return nn.RMSNorm(section.width, eps=given or 1e-6)
 
 
 class FeedForward(nn.Module):

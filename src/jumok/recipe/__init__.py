@@ -5,6 +5,7 @@ the error messages. Unknown keys are refused with the nearest right one.
 """
 
 from jumok.recipe.models import (
+    BertSection,
     ForecasterSection,
     ModelSection,
     RecurrentLanguageSection,
@@ -18,7 +19,7 @@ from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "Corpus", "Data", "ForecasterSection", "ModelSection", "Recipe", "RecurrentLanguageSection", "Search",
-    "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection",
-    "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
+    "FORMAT", "BertSection", "Corpus", "Data", "ForecasterSection", "ModelSection", "Recipe",
+    "RecurrentLanguageSection", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
+    "TransformerLanguageSection", "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
 ]  # fmt: skip

@@ -145,6 +145,37 @@ class TransformerLanguageSection(Section):
         return self
 
 
+class BertSection(Section):
+    """Encoder alone: Devlin et al. 2019. The defaults are a small model of that kind."""
+
+    kind: Literal["bert"] = Field("bert", description="The family of models.")
+    width: int = Field(256, ge=1, description="Width of every hidden state.")
+    heads: int = Field(4, ge=1, description="Attention heads; each is width / heads wide.")
+    key_value_heads: int | None = Field(
+        None, ge=1, description="Heads of keys and values, shared by groups of query heads; null: as many as `heads`."
+    )
+    layers: int = Field(4, ge=1, description="Blocks of self-attention and feed-forward network.")
+    feed_forward: int = Field(1024, ge=1, description="Inner width of the feed-forward network.")
+    activation: Activation = Field("gelu", description="Of the feed-forward network; swiglu adds a gate.")
+    norm: Literal["pre", "post"] = Field("post", description="Normalise before each sublayer, or after the sum.")
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="LayerNorm, or RMSNorm without mean and bias.")
+    norm_epsilon: float = Field(1e-12, gt=0, description="What a norm adds to the variance.")
+    final_norm: bool | None = Field(None, description="Normalise after the last layer; null: with pre-norm only.")
+    position: Position = Field("learned", description="learned, as in the paper; or as in the translating Transformer.")
+    max_positions: int = Field(512, ge=1, description="learned: the longest text, in tokens.")
+    segments: int = Field(
+        2, ge=0, description="Texts that a row may consist of, each with a vector; 0: no such vectors."
+    )
+    dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
+    attention_dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On the attention weights.")
+    activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> BertSection:
+        check_heads(self.width, self.heads, self.key_value_heads, self.position)
+        return self
+
+
 class ForecasterSection(Section):
     """A network that reads the last values and writes the next ones, all at once."""
 

@@ -1,0 +1,115 @@
+"""BERT's checkpoints as Hugging Face keeps them: what their `config.json` says and what their tensors are called.
+
+The same weights go by several names: with or without `bert.` before them, `gamma` and `beta` (checkpoints that were
+once TensorFlow's) or `weight` and `bias`. Here is the one table of how they are called in this house.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from torch import Tensor
+
+from jumok.errors import BadInput
+from jumok.recipe import BertSection
+
+ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
+
+# in their checkpoints → here; {} is the number of a layer
+NAMES = {
+    "embeddings.word_embeddings": "embedding",
+    "embeddings.position_embeddings": "positions",
+    "embeddings.token_type_embeddings": "segments",
+    "embeddings.LayerNorm": "norm",
+    "encoder.layer.{}.attention.self.query": "encoder.blocks.{}.attention.query",
+    "encoder.layer.{}.attention.self.key": "encoder.blocks.{}.attention.key",
+    "encoder.layer.{}.attention.self.value": "encoder.blocks.{}.attention.value",
+    "encoder.layer.{}.attention.output.dense": "encoder.blocks.{}.attention.output",
+    "encoder.layer.{}.attention.output.LayerNorm": "encoder.blocks.{}.attention_norm.norm",
+    "encoder.layer.{}.intermediate.dense": "encoder.blocks.{}.feed_forward.inner",
+    "encoder.layer.{}.output.dense": "encoder.blocks.{}.feed_forward.outer",
+    "encoder.layer.{}.output.LayerNorm": "encoder.blocks.{}.feed_forward_norm.norm",
+    "pooler.dense": "pooler",
+}
+HIDDEN_WORDS = {
+    "cls.predictions.transform.dense": "transform",
+    "cls.predictions.transform.LayerNorm": "norm",
+    "cls.predictions": "",  # whose bias is the output layer's
+}
+KINDS = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+COUNTED = re.compile(r"\.(\d+)\.")
+# tables that can be counted out, copies of the word vectors and their bias, and a head that nothing here has
+OTHERS = ("embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "cls.seq_relati")
+
+
+def section_of(config: Mapping[str, Any], where: str = "config.json") -> BertSection:
+    """The model that a configuration describes; what we cannot compute as they do is refused."""
+    kind = config.get("model_type")
+    if kind != "bert":
+        raise BadInput(f"{where}: model_type is {kind!r}; only bert can be read here")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise BadInput(f"{where}: position_embedding_type {positions!r}; only absolute positions can be read")
+    if config.get("is_decoder") or config.get("add_cross_attention"):
+        raise BadInput(f"{where}: this checkpoint is a decoder; BERT reads")
+    activation = config.get("hidden_act", "gelu")
+    if activation not in ACTIVATIONS:
+        raise BadInput(f"{where}: hidden_act {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+    keys = {
+        "width": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads",
+        "feed_forward": "intermediate_size", "max_positions": "max_position_embeddings",
+        "segments": "type_vocab_size", "norm_epsilon": "layer_norm_eps", "dropout": "hidden_dropout_prob",
+        "attention_dropout": "attention_probs_dropout_prob",
+    }  # fmt: skip
+    missing = [theirs for theirs in keys.values() if theirs not in config]
+    if missing:
+        raise BadInput(f"{where}: missing key {missing[0]!r}")
+    try:
+        return BertSection(
+            activation=ACTIVATIONS[activation], **{ours: config[theirs] for ours, theirs in keys.items()}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        ours = str(first["loc"][0]) if first["loc"] else ""
+        raise BadInput(f"{where}: {keys.get(ours, ours)}: {first['msg']}") from None
+
+
+def encoder_weights(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors of the encoder under the names that `models.bert.Bert` has for them."""
+    return _renamed(state, NAMES)
+
+
+def hidden_words_weights(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of the head that guesses hidden words; none, where there is no such head."""
+    return _renamed(state, HIDDEN_WORDS)
+
+
+def unknown(state: Iterable[str]) -> list[str]:
+    """Names that belong to neither: heads for tasks, or another kind of model."""
+    known = {**NAMES, **HIDDEN_WORDS}
+    return [name for name in state if _place(name, known) is None and not _bare(name).startswith(OTHERS)]
+
+
+def _renamed(state: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
+    found = {}
+    for name, tensor in state.items():
+        place = _place(name, names)
+        if place is not None:
+            found[place] = tensor
+    return found
+
+
+def _place(name: str, names: Mapping[str, str]) -> str | None:
+    module, _, kind = _bare(name).rpartition(".")
+    numbers = COUNTED.findall(f"{module}.")
+    ours = names.get(COUNTED.sub(".{}.", f"{module}.").removesuffix("."))
+    if ours is None or kind not in KINDS:
+        return None
+    return f"{ours.format(*numbers)}.{KINDS[kind]}".removeprefix(".")
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("bert.")

@@ -1,0 +1,101 @@
+"""BERT (Devlin et al. 2019): a Transformer's encoder alone, in which every word sees all words, before and after it.
+
+    h = encoder(norm(E[x] + P[position] + S[segment]))        c = tanh(W h_0 + b)
+
+Pretrained, it guesses words that were hidden from it; then a small head on h (a label for each word, a span) or on c (a
+label for the text) is all that a task adds. The classic model has learned positions, post-norm and GELU. The modern one
+(Warner et al. 2024) differs in keys alone: rotary positions, pre-norm, a gated feed-forward network.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from jumok.data.batch import PAD, Sequences
+from jumok.layers.block import ACTIVATIONS, build_norm
+from jumok.layers.linear import for_products, linear
+from jumok.layers.position import Learned
+from jumok.layers.stack import Stack
+from jumok.models.predictor import Predictor
+from jumok.recipe import BertSection
+
+SPREAD = 0.02  # standard deviation of all weights at the start, as in the paper's code
+
+
+class Bert(nn.Module):
+    """Reads texts: `forward` gives a vector for each word, `pooled` makes one of the first word's for the text."""
+
+    def __init__(self, section: BertSection, vocabulary: int) -> None:
+        super().__init__()
+        self.section = section
+        self.embedding = nn.Embedding(vocabulary, section.width, padding_idx=PAD)
+        self.segments = nn.Embedding(section.segments, section.width) if section.segments else None
+        # learned positions come in before the norm; all others are the stack's affair
+        learned = section.position == "learned"
+        self.positions = Learned(section.width, section.max_positions) if learned else None
+        self.norm = build_norm(section)
+        inner = section.model_copy(update={"position": "none"}) if learned else section
+        self.encoder = Stack(inner, section.layers, "self", "encoder")
+        self.pooler = linear(section.width, section.width)
+        self.apply(start)
+
+    def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
+        """(B, T, D). `segments` (B, T) says which of the texts of a row a word belongs to; without it, the first."""
+        embedded_BTD = self.embedding(words.ids)
+        if self.segments is not None:
+            embedded_BTD = embedded_BTD + (self.segments.weight[0] if segments is None else self.segments(segments))
+        if self.positions is not None:
+            tokens = words.ids.size(1)
+            self.positions.reach(tokens)
+            embedded_BTD = embedded_BTD + self.positions(torch.arange(tokens, device=words.ids.device))
+        hidden: Tensor = self.encoder(self.norm(embedded_BTD), words.mask)
+        return hidden
+
+    def pooled(self, hidden_BTD: Tensor) -> Tensor:
+        """c = tanh(W h_0 + b): (B, D), from the first word, which stands for the text."""
+        return torch.tanh(self.pooler(for_products(hidden_BTD[:, 0])))
+
+
+class HiddenWords(Predictor):
+    """Which word was hidden: softmax(E norm(f(W h + b)) + b'), where E are the word vectors themselves and f is the
+    feed-forward networks' own."""
+
+    def __init__(self, bert: Bert) -> None:
+        super().__init__()
+        self.bert = bert
+        self.activate = ACTIVATIONS[bert.section.activation]
+        self.transform = linear(bert.section.width, bert.section.width)
+        self.norm = build_norm(bert.section)
+        self.bias = nn.Parameter(torch.zeros(bert.embedding.num_embeddings))
+        start(self.transform)
+
+    def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        made = self.norm(self.activate(self.transform(for_products(hidden))))
+        return made, self.bert.embedding.weight, self.bias
+
+
+class Labels(nn.Module):
+    """Scores of labels, W dropout(x) + b: of a text (x is c), or of each word (x is h); two labels of each word are how
+    well an answer begins and ends there."""
+
+    def __init__(self, section: BertSection, labels: int) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(section.dropout)
+        self.scores = linear(section.width, labels)
+        start(self.scores)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.scores(self.dropout(for_products(x)))
+        return scores
+
+
+def start(module: nn.Module) -> None:
+    """All weights from N(0, 0.02²), biases at 0, padding the zero vector."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=SPREAD)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)
+    if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+        with torch.no_grad():
+            module.weight[module.padding_idx].zero_()
