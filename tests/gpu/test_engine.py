@@ -14,7 +14,9 @@ import torch
 
 from jumok import api
 from jumok import recipe as recipes
+from jumok.data import grammar
 from jumok.data.packing import PackedPairs
+from jumok.data.pharaoh import format_pharaoh
 from jumok.tasks.build import build_task
 from jumok.training.optimizer import build_optimizer
 from jumok.training.precision import Precision
@@ -214,3 +216,22 @@ def test_what_cannot_be_recorded_is_computed_all_the_same() -> None:
         found.append(torch.tensor([[one["loss"], one["gradient_norm"]] for one in values]))
     assert any("cannot be recorded" in line for line in said)
     torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-3)
+
+
+def test_a_head_is_guided_as_on_the_cpu(tmp_path: Path) -> None:
+    """Padded and launched one by one, whatever else is asked for; the loss and the gradients are the CPU's."""
+    links = tmp_path / "train.align"
+    lines = [format_pharaoh(pair.sure) for pair in grammar.pairs("en", "fr", "train", 3000)]
+    links.write_text("".join(f"{line}\n" for line in lines))
+    found = []
+    for device in ("cpu", "cuda"):
+        keys = [f"data.train.alignments={links}", "training.align=0.5", "model.dropout=0", f"device={device}"]
+        recipe = recipes.read("transformer-tiny", [*SMALL, *keys])
+        task = build_task(recipe, torch.device(device), lambda text: None, None)
+        objective, batch = task.objective.to(device).train(), task.batches(0)[0]
+        loss = objective(batch.to(device))
+        loss.sum.backward()
+        gradients = torch.cat([parameter.grad.flatten() for parameter in objective.parameters()])
+        found.append((loss.sum.detach().cpu(), loss.parts["alignment"].cpu(), gradients.cpu()))
+    assert found[0][1] > 0
+    torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=2e-2)
