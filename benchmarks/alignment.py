@@ -19,7 +19,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,9 @@ from jumok.data.pharaoh import format_pharaoh
 from jumok.data.readers import read_lines
 from jumok.inspect.aligner import Aligner
 from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, read_gold
-from jumok.inspect.heads import best_view, every_reading
+from jumok.inspect.heads import every_reading, score_views
 from jumok.inspect.symmetric import METHODS, turned
-from jumok.inspect.view import every_view
+from jumok.inspect.view import View, every_view
 from jumok.recipe import Recipe, read
 from jumok.training.comparison import flat, summarise
 from jumok.training.resuming import with_absolute_paths
@@ -84,9 +84,7 @@ def of_grammar(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, An
         models[direction], about[direction] = trained("demo-transformer", keys, folder, chosen.minutes)
     valid, test = (sentences_of_grammar(split, chosen.sentences) for split in ("valid", "test"))
     rows = [one for direction in DIRECTIONS for one in of_model(direction, models[direction], direction, valid, test)]
-    together = {
-        method: Aligner.best(models["en-fr"], *valid, reverse=models["fr-en"], method=method) for method in METHODS
-    }
+    together = Aligner.best_together(models["en-fr"], models["fr-en"], *valid, list(METHODS))
     rows += [row(f"both directions, {method}", aligner, test) for method, aligner in together.items()]
     best = min(together.values(), key=lambda aligner: scored(aligner, valid).error_rate)
     for direction in DIRECTIONS:
@@ -104,12 +102,18 @@ def of_model(
 ) -> list[dict[str, Any]]:
     """One model, read in four ways, each chosen on valid."""
     valid, test = (pairs if direction == "en-fr" else reversed_pairs(pairs) for pairs in (valid, test))
-    heads = [view for view in every_view(model.model) if view.head is not None]
+    views = every_reading(every_view(model.model))
+    rates = [score.error_rate for score in score_views(model, *valid, views=views)]
+
+    def best(fits: Callable[[View], bool]) -> Aligner:
+        _, number = min((rate, number) for number, rate in enumerate(rates) if fits(views[number]))
+        return Aligner(model, views[number])
+
     aligners = {
         "the default view": Aligner(model),
-        "best head, its strongest words": Aligner(model, best_view(model, *valid, views=heads).view),
-        "best head and reading": Aligner(model, best_view(model, *valid, views=every_reading(heads)).view),
-        "best view and reading": Aligner.best(model, *valid),
+        "best head, its strongest words": best(lambda view: view.head is not None and view.reading == "rows"),
+        "best head and reading": best(lambda view: view.head is not None),
+        "best view and reading": best(lambda view: True),
     }
     return [row(f"{name}, {how}", aligner, test) for how, aligner in aligners.items()]
 

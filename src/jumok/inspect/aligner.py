@@ -19,7 +19,7 @@ from jumok.files import check_file_place, disk_errors_named
 from jumok.inspect.alignment import AlignmentScore, Gold, reading_named, sentence_score
 from jumok.inspect.forced import links_of_views
 from jumok.inspect.heads import best_of_readings, best_view
-from jumok.inspect.symmetric import method_named, turned
+from jumok.inspect.symmetric import Join, method_named, turned
 from jumok.inspect.view import View
 from jumok.tasks.translator import Translator
 from jumok.text.tokenizer import Tokenizer
@@ -82,27 +82,44 @@ class Aligner:
         reverse: Translator | None = None,
         method: str = "grow-diag-final-and",
     ) -> Aligner:
-        """Read where it comes nearest to these gold alignments.
-
-        Of two models, for each reading of either the best view alone; then the two readings that are best together.
-        """
-        join = method_named(method)
+        """Read where it comes nearest to these gold alignments."""
         if reverse is None:
+            method_named(method)
             return cls(translator, best_view(translator, sources, targets, gold).view)
+        return cls.best_together(translator, reverse, sources, targets, gold, [method])[method]
+
+    @classmethod
+    def best_together(
+        cls,
+        translator: Translator,
+        reverse: Translator,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        gold: Sequence[Gold],
+        methods: Sequence[str],
+    ) -> dict[str, Aligner]:
+        """For each way to make two models one: of each reading of either the best view alone, then the two readings
+        that are best together."""
+        joins = {method: method_named(method) for method in methods}
         other_gold = [(turned(sure), turned(possible)) for sure, possible in gold]
         views = best_of_readings(translator, sources, targets, gold)
         other_views = best_of_readings(reverse, targets, sources, other_gold)
         forward = list(links_of_views(translator, sources, targets, views))
         backward = list(links_of_views(reverse, targets, sources, other_views))
+        chosen = {}
+        for method, join in joins.items():
 
-        def error(choice: tuple[int, int]) -> float:
-            one, other = choice
-            rows = zip(forward, backward, gold, strict=True)
-            each = (sentence_score(join(f[one], turned(b[other])), sure, possible) for f, b, (sure, possible) in rows)
-            return sum(each, AlignmentScore()).error_rate
+            def error(choice: tuple[int, int], join: Join = join) -> float:
+                one, other = choice
+                rows = zip(forward, backward, gold, strict=True)
+                each = (
+                    sentence_score(join(f[one], turned(b[other])), sure, possible) for f, b, (sure, possible) in rows
+                )
+                return sum(each, AlignmentScore()).error_rate
 
-        one, other = min(product(range(len(views)), range(len(other_views))), key=error)
-        return cls(translator, views[one], reverse, other_views[other], method)
+            one, other = min(product(range(len(views)), range(len(other_views))), key=error)
+            chosen[method] = cls(translator, views[one], reverse, other_views[other], method)
+        return chosen
 
     @property
     def name(self) -> str:

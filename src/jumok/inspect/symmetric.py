@@ -96,7 +96,8 @@ def _grow_diag_final_and(forward: Set[Link], backward: Set[Link]) -> set[Link]:
     return _finished(_grown(forward, backward, (*BESIDE, *DIAGONAL)), forward, backward, all)
 
 
-METHODS: dict[str, Callable[[Set[Link], Set[Link]], set[Link]]] = {
+Join = Callable[[Set[Link], Set[Link]], set[Link]]  # the links of either direction, both from source to target
+METHODS: dict[str, Join] = {
     "intersection": _intersection,
     "union": _union,
     "grow-diag": _grow_diag,
@@ -105,7 +106,7 @@ METHODS: dict[str, Callable[[Set[Link], Set[Link]], set[Link]]] = {
 }
 
 
-def method_named(name: str) -> Callable[[Set[Link], Set[Link]], set[Link]]:
+def method_named(name: str) -> Join:
     if name not in METHODS:
         raise BadInput(f"--symmetrize {name}: there is no such way.{did_you_mean(name, METHODS)}")
     return METHODS[name]
