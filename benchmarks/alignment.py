@@ -28,6 +28,7 @@ from jumok import api
 from jumok.data import grammar
 from jumok.data.pharaoh import format_pharaoh
 from jumok.data.readers import read_lines
+from jumok.files import replace_file
 from jumok.inspect.aligner import Aligner
 from jumok.inspect.alignment import AlignmentScore, Gold, alignment_error_rate, read_gold
 from jumok.inspect.heads import every_reading, score_views
@@ -87,8 +88,8 @@ def of_grammar(chosen: argparse.Namespace, extra: Sequence[str]) -> dict[str, An
     together = Aligner.best_together(models["en-fr"], models["fr-en"], *valid, list(METHODS))
     rows += [row(f"both directions, {method}", aligner, test) for method, aligner in together.items()]
     best = min(together.values(), key=lambda aligner: scored(aligner, valid).error_rate)
-    for direction in DIRECTIONS:
-        file = links_of_training(best, direction, chosen.runs / f"links-{direction}.align")
+    links = links_of_training(best, chosen.runs)
+    for direction, file in links.items():
         keys = [*GRAMMAR, *GUIDED, f"data.train.grammar={direction}", f"data.valid.grammar={direction}"]
         keys += [f"data.train.alignments={file.absolute()}", *extra]
         name = f"guided-{direction}"
@@ -118,15 +119,17 @@ def of_model(
     return [row(f"{name}, {how}", aligner, test) for how, aligner in aligners.items()]
 
 
-def links_of_training(aligner: Aligner, direction: str, file: Path) -> Path:
-    """What the models say of the pairs that they learned from, as a file: `jumok align` would write the same."""
-    if not file.exists():
+def links_of_training(aligner: Aligner, runs: Path) -> dict[str, Path]:
+    """What the models say of the pairs that they learned from, as files: `jumok align` would write the same."""
+    files = {direction: runs / f"links-{direction}.align" for direction in DIRECTIONS}
+    if not all(file.exists() for file in files.values()):
         corpus = read("demo-transformer").data.train[0]
         sources, targets, _ = sentences_of_grammar("train", corpus.pairs)
-        links = aligner.align(sources, targets)
-        lines = [format_pharaoh(one if direction == "en-fr" else turned(one)) for one in links]
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    return file
+        found = aligner.align(sources, targets)
+        for direction, file in files.items():
+            lines = [format_pharaoh(one if direction == "en-fr" else turned(one)) for one in found]
+            replace_file(file, "".join(f"{line}\n" for line in lines))
+    return files
 
 
 def sentences_of_grammar(split: str, count: int) -> Pairs:
