@@ -21,7 +21,6 @@ from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named
 from jumok.inspect.attention import Attention
 from jumok.inspect.forced import forced_attention
-from jumok.inspect.own import own_translations
 from jumok.inspect.view import View
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
@@ -91,8 +90,8 @@ class TrainedTranslator(Translator):
         view.tap(self.model)  # what does not exist is refused before any work
         self.refuse_long([sentence])
         if target is None:
-            ((best, ended),) = own_translations(self, [sentence])
-            return self.attentions([sentence], [best.ids], words, [best.log_probability], view, [ended])[0]
+            best = self.nbest([sentence])[0][0]
+            return self.attentions([sentence], [best.ids], words, [best.log_probability], view, [best.finished])[0]
         return self.attentions([sentence], [target], words, view=view)[0]
 
     def attentions(

@@ -11,7 +11,6 @@ from jumok.errors import BadInput
 from jumok.inspect.attention import Attention, Weights
 from jumok.inspect.attention_record import AttentionRecord
 from jumok.inspect.forced import Side, forced_views
-from jumok.inspect.own import own_translations
 from jumok.inspect.view import View, every_view
 from jumok.layers.tap import Tap
 from jumok.tasks.translator import Translator
@@ -79,8 +78,8 @@ def all_heads(
         raise BadInput(f"this model has no attention of kind {' or '.join(kinds)}")
     score, ended = None, True
     if target is None:
-        ((best, ended),) = own_translations(translator, [sentence])
-        target, score = best.ids, best.log_probability
+        best = translator.nbest([sentence])[0][0]
+        target, score, ended = best.ids, best.log_probability, best.finished
     shown = []
     for kind in wanted:
         views = every_view(translator.model, kind)

@@ -33,7 +33,6 @@ from jumok.inspect.agreement import Agreement, rank_agreement
 from jumok.inspect.attention import Attention, merged
 from jumok.inspect.forced import forced_views
 from jumok.inspect.healthy import require_numbers
-from jumok.inspect.own import own_translations
 from jumok.inspect.rollout import rollout, rolls
 from jumok.inspect.view import View
 from jumok.models.encoder import reading_order
@@ -128,8 +127,8 @@ def attribute(
     require_numbers(translator.model)
     ended = True
     if target is None:
-        ((best, ended),) = own_translations(translator, [sentence])
-        target = best.ids
+        best = translator.nbest([sentence])[0][0]
+        target, ended = best.ids, best.finished
     keys, queries, weights = forced_views(translator, sentence, target, [view], ended)
     if not queries.tokens:
         raise BadInput("there is nothing to attribute: the translation is empty")

@@ -37,7 +37,7 @@ def forced_attention(
 ) -> list[Attention]:
     """For each sentence and its translation: who looked at what, by words or by tokens.
 
-    `ended`: which translations the model ended itself (inspect/own.py); one that was cut has no `<eos>`.
+    `ended`: which translations the model ended itself (`Translation.finished`); one that was cut has no `<eos>`.
     """
     view = view or View()
     name = view.name(translator.model)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from jumok import recipe as recipes
 from jumok.inspect.forced import forced_attention
-from jumok.inspect.own import own_translations
 from jumok.inspect.report import Translated, write_report
 from jumok.recipe import Recipe
 from jumok.tasks.translator import Translator
@@ -21,14 +20,12 @@ def write_run_report(
 ) -> Path:
     """Curves, some translations of the validation set beside their references, and what the model looked at."""
     sources = list(sources[:SHOWN])
-    own = own_translations(translator, sources, too_long="truncate")
-    found = [one.translation for one in own]
+    found = [best[0] for best in translator.nbest(sources, too_long="truncate")]
     pictures = []
     if translator.model.attends:
         drawn = [n for n, best in enumerate(found) if best.ids][:DRAWN]
-        pictures = forced_attention(
-            translator, [sources[n] for n in drawn], [found[n].ids for n in drawn], ended=[own[n].ended for n in drawn]
-        )
+        texts, ids = [sources[n] for n in drawn], [found[n].ids for n in drawn]
+        pictures = forced_attention(translator, texts, ids, ended=[found[n].finished for n in drawn])
     rows = [
         Translated(source, best.text, reference)
         for source, best, reference in zip(sources, found, references, strict=False)

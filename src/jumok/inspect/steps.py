@@ -27,7 +27,6 @@ from jumok.data.batch import END, START, source_batch, target_batch
 from jumok.errors import BadInput, did_you_mean
 from jumok.inspect.attention import END_MARK
 from jumok.inspect.healthy import require_numbers
-from jumok.inspect.own import own_translations
 from jumok.inspect.tokens import Read, Tokens, Vocabulary
 from jumok.inspect.view import View
 from jumok.layers.attention import attention_weights, causal_mask
@@ -123,8 +122,8 @@ def steps_of(
     cut = translator.source.encode_with_offsets(sentence.strip()).ids
     written, ended = [] if target is None else translator.target.encode([target])[0], True
     if target is None:
-        ((best, ended),) = own_translations(translator, [sentence])
-        written = list(best.ids)
+        best = translator.nbest([sentence])[0][0]
+        written, ended = list(best.ids), best.finished
     words = Vocabulary(translator.source, translator.target)
     read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), target, ended)
     queries, keys = read.sides(view.kind)

@@ -65,21 +65,19 @@ def tutorial_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
 def score(run: RunFolder, pairs: Sequence[tuple[str, str]], device: str) -> dict[str, Any]:
     """Translate the test set as the run's recipe searches; write test.txt and, last, test.json."""
     from jumok import api
-    from jumok.inspect.own import own_translations
 
     model = api.load_translator(run.path, device)
     sources, references = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     model.translate(sources[:WARM], too_long="truncate")
     began = time.perf_counter()
-    own = own_translations(model, sources, too_long="truncate")
+    found = [best[0] for best in model.nbest(sources, too_long="truncate")]
     seconds = time.perf_counter() - began
-    found = [one.translation for one in own]
     outputs = [" ".join(best.text.splitlines()) for best in found]
     drawn = [place for place in drawn_sentences(sources) if found[place].ids]
     pictures: dict[int, Attention] = {}
     if model.model.attends and drawn:
         scores = [found[place].log_probability for place in drawn]
-        ended = [own[place].ended for place in drawn]
+        ended = [found[place].finished for place in drawn]
         attentions = model.attentions(
             [sources[p] for p in drawn], [found[p].ids for p in drawn], scores=scores, ended=ended
         )

@@ -30,6 +30,7 @@ class Translation:
     score: float  # log-probability divided by length ** length_penalty, and the coverage penalty if there is one
     log_probability: float
     ids: tuple[int, ...]
+    finished: bool = True  # False: cut at the longest length, where the model would have gone on
 
 
 EMPTY = Translation("", 0.0, 0.0, ())
@@ -129,7 +130,7 @@ class Translator:
         for one, hypotheses in zip(given, outputs, strict=True):
             start, end = end, end + len(hypotheses)
             pairs = zip(texts[start:end], hypotheses, strict=True)
-            written = [Translation(text, h.score, h.log_probability, tuple(h.tokens)) for text, h in pairs]
+            written = [Translation(text, h.score, h.log_probability, tuple(h.tokens), h.finished) for text, h in pairs]
             results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
         self.engine.answered([[one.ids for one in chosen] for chosen in results])
         return results

@@ -77,6 +77,14 @@ def test_on_a_gpu(changed: dict[str, float], keys: tuple[str, ...], what: str, t
     assert todo in advice
 
 
+def test_nothing_is_advised_that_does_not_go_together_with_alignments() -> None:
+    keys = "exact=false", "training.align=0.3", "data.train.alignments=somewhere.align"
+    gpu = replace(QUIET, device="cuda", precision="bfloat16", mfu=0.03, total=7200.0, padding=0.3)
+    found = told(gpu, *keys, name="transformer-tiny")
+    assert ["neither packed, recorded nor compiled" in what for what, _, _ in found] == [True, False, False]
+    assert all(key not in todo for _, _, todo in found for key in ("training.pack", "training.compile", "graphs"))
+
+
 @pytest.mark.parametrize("has_it", [False, True])
 def test_a_processor_with_bfloat16(monkeypatch: pytest.MonkeyPatch, has_it: bool) -> None:
     monkeypatch.setattr(speed, "suits", lambda x: has_it)

@@ -16,7 +16,6 @@ from jumok.errors import BadInput
 from jumok.inspect.all_heads import all_heads
 from jumok.inspect.attribution import attribute
 from jumok.inspect.forced import forced_attention
-from jumok.inspect.own import own_translations
 from jumok.inspect.record import record
 from jumok.inspect.steps import steps_of
 from jumok.inspect.terminal import draw
@@ -44,9 +43,8 @@ def hasty(model: str = "transformer") -> Translator:
 def test_who_ended_a_translation_is_known(kind: str) -> None:
     texts = [SENTENCE, "", sentences(2)[1]]
     cut, whole = endless(kind), hasty(kind)
-    assert [one.ended for one in own_translations(cut, texts)] == [False, True, False]
-    assert all(one.ended for one in own_translations(whole, texts))
-    assert [one.translation for one in own_translations(cut, texts)] == [best[0] for best in cut.nbest(texts)]
+    assert [best.finished for (best,) in cut.nbest(texts)] == [False, True, False]
+    assert all(best.finished for (best,) in whole.nbest(texts))
 
 
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
@@ -54,12 +52,12 @@ def test_who_ended_a_translation_is_known(kind: str) -> None:
 def test_what_is_recorded_and_what_is_read_off_have_no_end_that_was_not_written(kind: str, words: bool) -> None:
     model = endless(kind)
     with record(model) as seen:
-        ((best, ended),) = own_translations(model, [SENTENCE])
+        ((best,),) = model.nbest([SENTENCE])
     path = seen.path(0)
-    assert (len(best.ids), ended, path.finished) == (4, False, False)
+    assert (len(best.ids), best.finished, path.finished) == (4, False, False)
     for name, one in path.records.items():
         view = View(one.layer, None, one.kind)
-        (picture,) = forced_attention(model, [SENTENCE], [best.ids], words, view=view, ended=[ended])
+        (picture,) = forced_attention(model, [SENTENCE], [best.ids], words, view=view, ended=[best.finished])
         recorded = path.attention(name, words=words)
         assert (recorded.source, recorded.target) == (picture.source, picture.target)
         np.testing.assert_allclose(recorded.weights, picture.weights, atol=1e-5)
