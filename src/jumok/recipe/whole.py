@@ -130,7 +130,9 @@ class Recipe(Section):
             raise ValueError(f"training.align teaches a head of a Transformer, and model.kind is {self.model.kind}")
         layers = self.model.decoder_layers
         if training.align_layer is not None and training.align_layer >= layers:
-            raise ValueError(f"training.align_layer {training.align_layer}: the decoder has {layers}, counted from 0")
+            raise ValueError(
+                f"training.align_layer {training.align_layer}: the decoder has {layers} layers, counted from 0"
+            )
         others = {
             "training.bpe_dropout": training.bpe_dropout > 0,  # words are cut anew: which tokens they are is not known
             "training.pack: true": training.pack is True,
