@@ -83,10 +83,10 @@ def test_hidden_words(seed: int) -> None:  # noqa: F811
     words, segments = random_texts(config)
     head = HiddenWords(ours_of(theirs)).eval()
     head.load_state_dict(
-        {**hidden_words_weights(theirs.state_dict()), **{f"bert.{k}": v for k, v in head.bert.state_dict().items()}}
+        {**hidden_words_weights(theirs.state_dict()), **{f"reader.{k}": v for k, v in head.reader.state_dict().items()}}
     )
     with torch.no_grad():
-        close(head.head(head.bert(words, segments)), theirs(**inputs(words, segments)).logits, words)
+        close(head.head(head.reader(words, segments)), theirs(**inputs(words, segments)).logits, words)
 
 
 @pytest.mark.parametrize("kind", ["SequenceClassification", "TokenClassification", "QuestionAnswering"])

@@ -22,6 +22,9 @@ TARGET = typer.Option(None, help="Its translations, line by line.")
 VALID_SOURCE = typer.Option(None, help="Validation text.")
 VALID_TARGET = typer.Option(None, help="Its translations.")
 TEXT = typer.Option(None, help="Language models: training text (several times for shards).")
+TRAIN = typer.Option(None, "--train", help="Labelled examples: TSV, CSV, JSONL, CoNLL or SQuAD JSON.")
+VALID = typer.Option(None, "--valid", help="Labelled examples to validate on.")
+START = typer.Option(None, "--start", help="A pretrained run to start from (made by: jumok train bert-… or import).")
 CSV = typer.Option(None, help="Forecasts: a CSV file (several times for parts that follow each other in time).")
 VALID_TEXT = typer.Option(None, help="Language models: validation text.")
 COLUMN = typer.Option(None, help="Forecasts: the column, by its name or its number from 0.")
@@ -35,6 +38,7 @@ def described(
     overrides: Sequence[str],
     files: Mapping[str, list[str] | None],
     series: Mapping[str, str | int | None],
+    start: str | None = None,
 ) -> Recipe | None:
     """The recipe that the arguments describe; None when only --resume is asked for."""
     from jumok import recipe as recipes
@@ -42,7 +46,7 @@ def described(
     if recipe is not None and "=" in recipe:
         raise BadInput(f'"{recipe}" is a key, but no recipe is named before it. With --resume keys cannot change.')
     if recipe is None:
-        if any(files.values()) or overrides or any(value is not None for value in series.values()):
+        if any(files.values()) or overrides or start or any(value is not None for value in series.values()):
             raise BadInput("data options need a recipe to train: jumok train lstm-luong --source … --target …")
         return None
     for one, other in (("source", "target"), ("target", "source")):
@@ -51,4 +55,5 @@ def described(
                 raise BadInput(f"{option}{one} is given, but {option}{other} is missing")
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     named += [f"data.series.{key}={json.dumps(value)}" for key, value in series.items() if value is not None]
+    named += [f"start={json.dumps(start)}"] if start is not None else []
     return recipes.read(recipe, [*named, *overrides])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,10 @@ def train(
     ],
     out: Annotated[Path, typer.Option(help="Folder to write the tokenizer to.")],
     kind: Annotated[
-        str, typer.Option(help="bpe, unigram, word, space (at spaces only), character, or byte (byte-level BPE).")
+        str,
+        typer.Option(
+            help="bpe, unigram, word, space (at spaces only), character, byte (byte-level BPE), or wordpiece (BERT's)."
+        ),
     ] = "bpe",
     vocabulary: Annotated[int, typer.Option(min=8, help="Largest number of tokens.")] = 8000,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Lower-case all text.")] = False,
@@ -76,17 +80,17 @@ def show(
 ) -> None:
     """Kind, size, what it promises, some of its pieces, and how it cuts a sentence."""
     from jumok.text.pipeline import PROMISES
-    from jumok.text.special import SPECIAL_TOKENS, UNKNOWN
     from jumok.text.tokenizer import Tokenizer
 
     tokenizer = Tokenizer.load(folder)
-    first = range(len(SPECIAL_TOKENS), tokenizer.size)
+    special = tokenizer.pieces(sorted(id for id in astuple(tokenizer.specials) if id is not None))
+    first = [id for id in range(tokenizer.size) if not tokenizer.is_special(id)]
     some = [first[place] for place in range(0, len(first), max(1, len(first) // SHOWN_PIECES))][:SHOWN_PIECES]
     encoded = tokenizer.encode_with_offsets(text)
-    unknown = encoded.ids.count(UNKNOWN)
+    unknown = encoded.ids.count(tokenizer.specials.unknown)
     rows = {
         "kind": tokenizer.kind + (", lower-cased" if tokenizer.lowercase else ""),
-        "size": f"{tokenizer.size:,} tokens, {len(SPECIAL_TOKENS)} of them special: {' '.join(SPECIAL_TOKENS)}",
+        "size": f"{tokenizer.size:,} tokens, {len(special)} of them special: {' '.join(special)}",
         "read back": PROMISES[tokenizer.kind],
         "some pieces": " ".join(tokenizer.pieces(some)),
         "text": text,

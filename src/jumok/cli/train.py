@@ -14,8 +14,11 @@ from jumok.cli.described import (
     RECIPE,
     SEASON,
     SOURCE,
+    START,
     TARGET,
     TEXT,
+    TRAIN,
+    VALID,
     VALID_SOURCE,
     VALID_TARGET,
     VALID_TEXT,
@@ -27,6 +30,11 @@ NEXT = {  # by task: what a trained run is for
     "translation": "echo 'a sentence' | jumok translate --run {run}",
     "language": "jumok generate --run {run} --sample 'a beginning'",
     "forecasting": "jumok forecast --run {run} --out forecast.png",
+    "pretraining": "jumok train classify --start {run} --train examples.tsv --run runs/labels",
+    "classification": "echo 'a text' | jumok predict --run {run}",
+    "regression": "printf 'a text\\tanother\\n' | jumok predict --run {run}",
+    "tagging": "echo 'words of a sentence' | jumok predict --run {run}",
+    "answering": "jumok predict --run {run} --question 'Who?' --context 'a text'",
 }
 
 
@@ -42,6 +50,9 @@ def train(
     target: list[str] | None = TARGET,
     valid_source: list[str] | None = VALID_SOURCE,
     valid_target: list[str] | None = VALID_TARGET,
+    examples: list[str] | None = TRAIN,
+    valid_examples: list[str] | None = VALID,
+    start: str | None = START,
     text: list[str] | None = TEXT,
     valid_text: list[str] | None = VALID_TEXT,
     csv: list[str] | None = CSV,
@@ -55,8 +66,9 @@ def train(
 
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
     files |= {"train.text": text, "valid.text": valid_text, "series.csv": csv}
+    files |= {"train.examples": examples, "valid.examples": valid_examples}
     series = {"column": column, "horizon": horizon, "window": window, "season": season}
-    chosen = described(recipe, overrides or [], files, series)
+    chosen = described(recipe, overrides or [], files, series, start)
     model = api.train(chosen, run, resume=resume, minutes=minutes)
     if model is None:  # another process tells
         return

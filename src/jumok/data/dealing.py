@@ -66,3 +66,11 @@ def deal(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Deal:
     order, numbers = store.kept(name, make)
     batches, source, target = numbers.tolist()
     return Deal(order, batches, (source, target))
+
+
+def deal_lengths(lengths: Lengths, batch_tokens: int) -> Deal:
+    """Rows of one text each."""
+    tokens, room = int(np.asarray(lengths, np.int64).sum()), max(1.0, batch_tokens * (1 - ROOM))
+    batches = max(1, min(len(lengths), -int(-tokens // room)))
+    size = -int(-(tokens / batches * (1 + ROOM)) // STEP) * STEP
+    return Deal(np.argsort(lengths, kind="stable"), batches, (size, size))

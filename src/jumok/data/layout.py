@@ -57,6 +57,14 @@ def lay_out(store: TokenStore, batch_tokens: int, exclude: IntArray) -> Layout:
     return Layout(*store.kept(name, make))
 
 
+def lay_out_lengths(lengths: Lengths, batch_tokens: int) -> Layout:
+    """Rows of one text each, as wide as they are long: sorted, which needs no file to be remembered."""
+    order = np.argsort(lengths, kind="stable")
+    widths, counts = np.unique(np.asarray(lengths, np.int64), return_counts=True)
+    groups, group_widths = merge(np.concatenate([[0], np.cumsum(counts)]), widths, MIXED * batch_tokens)
+    return Layout(order, groups, cut(groups, group_widths, batch_tokens))
+
+
 def derived_name(what: str, about: list[int], exclude: IntArray) -> str:
     """A file's name that says what it was made from."""
     digest = hashlib.sha256(json.dumps([what, *about]).encode() + exclude.tobytes()).hexdigest()

@@ -39,8 +39,12 @@ class PackedSide:
     @classmethod
     def of(cls, side: Sequences, size: int | None = None) -> PackedSide:
         """A text by itself, filled up to `size` tokens."""
-        lengths = side.lengths.numpy()
-        return _lay(side.ids[side.mask].numpy(), lengths, lengths, None, size)
+        return cls.of_flat(side.ids[side.mask].numpy(), side.lengths.numpy(), size)
+
+    @classmethod
+    def of_flat(cls, ids: Integers, lengths: Integers, size: int | None = None) -> PackedSide:
+        """The same, from rows that lie end to end already."""
+        return _lay(ids, lengths, lengths, None, size)
 
     @property
     def ids(self) -> Tensor:

@@ -32,33 +32,21 @@ class MicroBatch:
     indices: IntArray
 
 
-class Plan:
-    """All batches of a run. `exclude` are pairs kept back for validation: of the first corpus, or by corpus."""
+class LayoutPlan:
+    """All batches of a run over corpora that are laid out."""
 
     def __init__(
-        self,
-        stores: Sequence[TokenStore],
-        weights: Sequence[int],
-        batch_tokens: int,
-        seed: int,
-        accumulate: int = 1,
-        exclude: IntArray | Mapping[int, IntArray] | None = None,
-        packed: bool = False,
+        self, layouts: Sequence[Layout | Deal], weights: Sequence[int], seed: int, accumulate: int = 1
     ) -> None:
-        kept_back = exclude if isinstance(exclude, Mapping) else {} if exclude is None else {0: exclude}
-        nothing = np.empty(0, np.int64)
         self.seed, self.accumulate = seed, accumulate
-        lay = deal if packed else lay_out
-        self.layouts: list[Layout | Deal] = [
-            lay(store, batch_tokens, kept_back.get(corpus, nothing)) for corpus, store in enumerate(stores)
-        ]
+        self.layouts = list(layouts)
         self._turns = round_robin(weights)
         # How often each turn's corpus had its turn before, within the round.
         self._before = np.zeros(len(self._turns), np.int64)
-        for corpus in range(len(stores)):
+        for corpus in range(len(self.layouts)):
             mine = self._turns == corpus
             self._before[mine] = np.arange(mine.sum())
-        self._per_round = np.bincount(self._turns, minlength=len(stores))
+        self._per_round = np.bincount(self._turns, minlength=len(self.layouts))
 
     @property
     def batches_per_epoch(self) -> int:
@@ -94,6 +82,26 @@ class Plan:
             positions = np.arange(max(start, low), min(stop, high)) - low
             parts.append(layout.order[low + Shuffle(high - low, *key, GROUP, group)(positions)])
         return np.concatenate(parts).astype(np.int64)
+
+
+class Plan(LayoutPlan):
+    """All batches of a run over pairs. `exclude` are pairs kept back for validation: of the first corpus, or by corpus."""
+
+    def __init__(
+        self,
+        stores: Sequence[TokenStore],
+        weights: Sequence[int],
+        batch_tokens: int,
+        seed: int,
+        accumulate: int = 1,
+        exclude: IntArray | Mapping[int, IntArray] | None = None,
+        packed: bool = False,
+    ) -> None:
+        kept_back = exclude if isinstance(exclude, Mapping) else {} if exclude is None else {0: exclude}
+        nothing = np.empty(0, np.int64)
+        lay = deal if packed else lay_out
+        layouts = [lay(store, batch_tokens, kept_back.get(corpus, nothing)) for corpus, store in enumerate(stores)]
+        super().__init__(layouts, weights, seed, accumulate)
 
 
 def round_robin(weights: Sequence[int]) -> IntArray:

@@ -18,7 +18,6 @@ from jumok.data.store_build import CHUNK_CHARACTERS, CHUNK_PAIRS, grammar_shards
 from jumok.data.survey import Shard, survey
 from jumok.errors import BadInput, did_you_mean
 from jumok.recipe import Corpus
-from jumok.text.special import END, UNKNOWN
 from jumok.text.tokenizer import Tokenizer
 
 FORMATS = (1, 2)  # 1: all tokens in one file; it is still read
@@ -97,14 +96,19 @@ class TextEncoder(Encoder):
         return read_lines(self.corpus.text[number], before, at[0] if at else None)
 
     def write(self, files: Mapping[str, BinaryIO], items: Items, first: int) -> dict[str, Any]:
+        specials = self.tokenizer.specials
         count = tokens = unknown = 0
         with_text: set[int] = set()  # files that have any
         for chunk in _chunks(items, with_text):
             rows = self.tokenizer.encode(chunk)
-            ids = np.array(list(chain.from_iterable((*row, END) for row in rows)), id_type(self.tokenizer))
+            ids = np.array(list(chain.from_iterable((*row, specials.end) for row in rows)), id_type(self.tokenizer))
             files["text.bin"].write(ids.tobytes())
             files["text.lengths"].write(np.array([len(row) + 1 for row in rows], np.int64).tobytes())
-            count, tokens, unknown = count + len(rows), tokens + len(ids), unknown + int((ids == UNKNOWN).sum())
+            count, tokens, unknown = (
+                count + len(rows),
+                tokens + len(ids),
+                unknown + int((ids == specials.unknown).sum()),
+            )
         return {"lines": count, "tokens": tokens, "unknown": unknown, "with_text": sorted(with_text)}
 
     def join(self, shards: Sequence[tuple[Path, dict[str, Any]]], files: Mapping[str, BinaryIO]) -> dict[str, Any]:

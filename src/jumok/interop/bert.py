@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
-from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.recipe import BertSection
+
+T = TypeVar("T")  # a tensor, or what else is kept under its name
 
 ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
 
@@ -77,12 +78,12 @@ def section_of(config: Mapping[str, Any], where: str = "config.json") -> BertSec
         raise BadInput(f"{where}: {keys.get(ours, ours)}: {first['msg']}") from None
 
 
-def encoder_weights(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def encoder_weights(state: Mapping[str, T]) -> dict[str, T]:
     """The tensors of the encoder under the names that `models.bert.Bert` has for them."""
     return _renamed(state, NAMES)
 
 
-def hidden_words_weights(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def hidden_words_weights(state: Mapping[str, T]) -> dict[str, T]:
     """Those of the head that guesses hidden words; none, where there is no such head."""
     return _renamed(state, HIDDEN_WORDS)
 
@@ -93,10 +94,12 @@ def unknown(state: Iterable[str]) -> list[str]:
     return [name for name in state if _place(name, known) is None and not _bare(name).startswith(OTHERS)]
 
 
-def _renamed(state: Mapping[str, Tensor], names: Mapping[str, str]) -> dict[str, Tensor]:
-    found = {}
+def _renamed(state: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    found: dict[str, T] = {}
     for name, tensor in state.items():
         place = _place(name, names)
+        if place in found:
+            raise BadInput(f"two tensors for one weight: {name} is there under another name too")
         if place is not None:
             found[place] = tensor
     return found

@@ -25,6 +25,7 @@ MODULES = (
     "bidirectional",
     "pronoun",
     "study_notes",
+    "both_sides",
 )
 
 

@@ -9,16 +9,19 @@ label for the text) is all that a task adds. The classic model has learned posit
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import Tensor, nn
 
 from jumok.data.batch import PAD, Sequences
+from jumok.data.packing import PackedSide
 from jumok.layers.block import ACTIVATIONS, build_norm
 from jumok.layers.linear import for_products, linear
 from jumok.layers.position import Learned
 from jumok.layers.stack import Stack
 from jumok.models.predictor import Predictor
-from jumok.recipe import BertSection
+from jumok.recipe import BertSection, RecurrentReaderSection
 
 SPREAD = 0.02  # standard deviation of all weights at the start, as in the paper's code
 
@@ -40,46 +43,63 @@ class Bert(nn.Module):
         self.pooler = linear(section.width, section.width)
         self.apply(start)
 
-    def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
-        """(B, T, D). `segments` (B, T) says which of the texts of a row a word belongs to; without it, the first."""
+    def forward(self, words: Sequences | PackedSide, segments: Tensor | None = None) -> Tensor:
+        """(B, T, D). `segments` (B, T) says which of the texts of a row a word belongs to; without it, the first. Texts
+        that are packed lie end to end, and B is 1."""
         embedded_BTD = self.embedding(words.ids)
         if self.segments is not None:
             embedded_BTD = embedded_BTD + (self.segments.weight[0] if segments is None else self.segments(segments))
+        packed = words if isinstance(words, PackedSide) else None
         if self.positions is not None:
-            tokens = words.ids.size(1)
-            self.positions.reach(tokens)
-            embedded_BTD = embedded_BTD + self.positions(torch.arange(tokens, device=words.ids.device))
-        hidden: Tensor = self.encoder(self.norm(embedded_BTD), words.mask)
+            if packed is None:
+                self.positions.reach(words.ids.size(1))
+                places = torch.arange(words.ids.size(1), device=words.ids.device)
+            else:
+                places = packed.positions  # the longest may be a bound that none has
+            embedded_BTD = embedded_BTD + self.positions(places)
+        embedded_BTD = self.norm(embedded_BTD)
+        hidden: Tensor = (
+            self.encoder(embedded_BTD, packed=packed)
+            if isinstance(words, PackedSide)
+            else self.encoder(embedded_BTD, words.mask)
+        )
         return hidden
 
-    def pooled(self, hidden_BTD: Tensor) -> Tensor:
+    def pooled(self, hidden_BTD: Tensor, words: Sequences | PackedSide | None = None) -> Tensor:
         """c = tanh(W h_0 + b): (B, D), from the first word, which stands for the text."""
-        return torch.tanh(self.pooler(for_products(hidden_BTD[:, 0])))
+        if isinstance(words, PackedSide):
+            # a batch that repeats may tell of texts that are not there, behind the end
+            first_BD = hidden_BTD[0, words.starts.clamp(max=hidden_BTD.size(1) - 1)]
+        else:
+            first_BD = hidden_BTD[:, 0]
+        return torch.tanh(self.pooler(for_products(first_BD)))
 
 
 class HiddenWords(Predictor):
     """Which word was hidden: softmax(E norm(f(W h + b)) + b'), where E are the word vectors themselves and f is the
-    feed-forward networks' own."""
+    feed-forward networks' own. `order`, where it is asked for: how two halves of a text stand to each other."""
 
-    def __init__(self, bert: Bert) -> None:
+    def __init__(self, reader: Bert, order: bool = False) -> None:
         super().__init__()
-        self.bert = bert
-        self.activate = ACTIVATIONS[bert.section.activation]
-        self.transform = linear(bert.section.width, bert.section.width)
-        self.norm = build_norm(bert.section)
-        self.bias = nn.Parameter(torch.zeros(bert.embedding.num_embeddings))
+        self.reader = reader
+        self.replays = reader.section.position != "relative"  # its packed attention is laid out anew for every batch
+        self.activate = ACTIVATIONS[reader.section.activation]
+        self.transform = linear(reader.section.width, reader.section.width)
+        self.norm = build_norm(reader.section)
+        self.bias = nn.Parameter(torch.zeros(reader.embedding.num_embeddings))
         start(self.transform)
+        self.order = Labels(reader.section, 2) if order else None
 
     def output(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         made = self.norm(self.activate(self.transform(for_products(hidden))))
-        return made, self.bert.embedding.weight, self.bias
+        return made, self.reader.embedding.weight, self.bias
 
 
 class Labels(nn.Module):
     """Scores of labels, W dropout(x) + b: of a text (x is c), or of each word (x is h); two labels of each word are how
     well an answer begins and ends there."""
 
-    def __init__(self, section: BertSection, labels: int) -> None:
+    def __init__(self, section: BertSection | RecurrentReaderSection, labels: int) -> None:
         super().__init__()
         self.dropout = nn.Dropout(section.dropout)
         self.scores = linear(section.width, labels)
@@ -99,3 +119,23 @@ def start(module: nn.Module) -> None:
     if isinstance(module, nn.Embedding) and module.padding_idx is not None:
         with torch.no_grad():
             module.weight[module.padding_idx].zero_()
+
+
+LAYER = re.compile(r"(?:^|\.)encoder\.blocks\.(\d+)\.")
+BELOW = re.compile(r"(?:^|reader\.)(?:embedding|segments|positions|norm)\.")
+
+
+def depth_of(name: str, layers: int) -> int:
+    """How far from the words a parameter of a BERT (or of a model around one) is: 0 the vectors of words, 1 … the layers,
+    one more what stands on them."""
+    found = LAYER.search(name)
+    if found is not None:
+        return int(found.group(1)) + 1
+    return 0 if BELOW.match(name) else layers + 1
+
+
+def freeze(model: nn.Module, depth: int, layers: int) -> None:
+    """What is no further than `depth` from the words does not learn."""
+    for name, parameter in model.named_parameters():
+        if depth_of(name, layers) <= depth:
+            parameter.requires_grad_(False)

@@ -9,17 +9,18 @@ from jumok.recipe.models import (
     ForecasterSection,
     ModelSection,
     RecurrentLanguageSection,
+    RecurrentReaderSection,
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
 )
 from jumok.recipe.reading import about, assign, check, names, read
-from jumok.recipe.sections import Corpus, Data, Search, Section, SeriesSection, TokenizerSection, Training
+from jumok.recipe.sections import Corpus, Data, FieldsSection, Masking, Search, Section, SeriesSection, TokenizerSection, Training
 from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "BertSection", "Corpus", "Data", "ForecasterSection", "ModelSection", "Recipe",
-    "RecurrentLanguageSection", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
+    "FORMAT", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking", "ModelSection", "Recipe",
+    "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
     "TransformerLanguageSection", "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
 ]  # fmt: skip

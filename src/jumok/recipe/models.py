@@ -85,10 +85,17 @@ class TransformerSection(Section):
     target_word_dropout: float = Field(
         0.0, ge=0.0, lt=1.0, description="Share of its own past words that the decoder does not see as it learns."
     )
+    reader: BertSection | None = Field(
+        None, description="Let a BERT read the source, in the place of the encoder layers (see `start`)."
+    )
 
     @model_validator(mode="after")
     def _possible(self) -> TransformerSection:
         check_heads(self.width, self.heads, self.key_value_heads, self.position)
+        if self.reader is not None and self.reader.width != self.width:
+            raise ValueError(f"reader.width {self.reader.width} is not the decoder's width {self.width}")
+        if self.reader is not None and self.tie_embeddings == "all":
+            raise ValueError("tie_embeddings: all shares the source's word vectors, which belong to the reader: target")
         return self
 
 
@@ -176,6 +183,26 @@ class BertSection(Section):
         return self
 
 
+class RecurrentReaderSection(Section):
+    """Recurrent layers that read a text both ways (Schuster and Paliwal 1997): what BERT is compared with."""
+
+    kind: Literal["recurrent"] = Field("recurrent", description="The family of models.")
+    cell: Literal["rnn", "lstm", "gru"] = Field("lstm", description="The recurrent cell.")
+    embedding: int = Field(256, ge=1, description="Width of the word vectors.")
+    width: int = Field(512, ge=2, description="Width of the hidden state, of both directions together.")
+    layers: int = Field(2, ge=1, description="Stacked recurrent layers.")
+    bidirectional: bool = Field(True, description="Read in both directions.")
+    segments: int = Field(2, ge=0, description="Texts that a row may consist of, each with a vector; 0: no such vectors.")
+    dropout: float = Field(0.3, ge=0.0, lt=1.0, description="On embeddings, between layers, and before the labels.")
+    forget_bias: float = Field(1.0, description="Starting bias of the LSTM's forget gate (0 is PyTorch's own).")
+
+    @model_validator(mode="after")
+    def _possible(self) -> RecurrentReaderSection:
+        if self.bidirectional and self.width % 2:
+            raise ValueError(f"width {self.width} must be even when bidirectional is on (half for each direction)")
+        return self
+
+
 class ForecasterSection(Section):
     """A network that reads the last values and writes the next ones, all at once."""
 
@@ -226,6 +253,8 @@ ModelSection = Annotated[
     | Annotated[TransformerSection, Tag("transformer")]
     | Annotated[RecurrentLanguageSection, Tag("recurrent-lm")]
     | Annotated[TransformerLanguageSection, Tag("transformer-lm")]
+    | Annotated[BertSection, Tag("bert")]
+    | Annotated[RecurrentReaderSection, Tag("recurrent")]
     | Annotated[ForecasterSection, Tag("forecaster")],
     Discriminator(model_kind),
 ]

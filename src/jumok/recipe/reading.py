@@ -17,7 +17,7 @@ from jumok.recipe.models import model_kind
 from jumok.recipe.whole import Recipe
 
 PATTERN = re.compile(r"[*?[]")
-BROUGHT = ("source", "target", "file", "text")  # keys of a corpus that name a user's own files
+BROUGHT = ("source", "target", "file", "text", "examples")  # keys of a corpus that name a user's own files
 
 
 def names() -> list[str]:

@@ -32,8 +32,20 @@ Shards = Annotated[list[str], BeforeValidator(_as_list)]
 TagName = Annotated[str, BeforeValidator(_tag_name), Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
 
 
+Column = int | str
+
+
+class FieldsSection(Section):
+    """Where in a file of examples things are: names (with a header, JSONL) or numbers from 0; null: found by itself."""
+
+    text: Column | None = Field(None, description="The text; of tagged sentences, the words.")
+    second: Column | None = Field(None, description="The second text, where examples are pairs.")
+    label: Column | None = Field(None, description="The label, the number or the tags.")
+
+
 class Corpus(Section):
-    """Sentence pairs (two parallel files, or one file with both sides), plain text, or the embedded grammar."""
+    """Sentence pairs (two parallel files, or one file with both sides), plain text, labelled examples, or the embedded
+    grammar."""
 
     source: Shards = Field(
         [],
@@ -44,7 +56,12 @@ class Corpus(Section):
     text: Shards = Field(
         [], description="Plain text for a language model, read from beginning to end; a list or a pattern for shards."
     )
-    columns: tuple[int | str, int | str] = Field(
+    examples: Shards = Field(
+        [],
+        description="Labelled examples: TSV, CSV or JSONL; tagged words (CoNLL, JSONL); questions (SQuAD's JSON, JSONL).",
+    )
+    fields: FieldsSection = Field(default_factory=FieldsSection, description="Where in `examples` things are.")
+    columns: tuple[Column, Column] = Field(
         (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
     )
     grammar: str | None = Field(
@@ -69,9 +86,10 @@ class Corpus(Section):
 
     @model_validator(mode="after")
     def _one_kind_of_source(self) -> Corpus:
-        kinds = [bool(self.source or self.target), bool(self.file), bool(self.text), self.grammar is not None]
+        files = [bool(self.source or self.target), bool(self.file), bool(self.text), bool(self.examples)]
+        kinds = [*files, self.grammar is not None]
         if sum(kinds) != 1:
-            raise ValueError("give exactly one of: source and target; file; text; grammar")
+            raise ValueError("give exactly one of: source and target; file; text; examples; grammar")
         if kinds[0] and len(self.source) != len(self.target):
             raise ValueError(
                 f"source has {len(self.source)} file(s) and target has {len(self.target)}: they must pair up"
@@ -80,7 +98,7 @@ class Corpus(Section):
 
     def resolved(self) -> Corpus:
         """With absolute paths, so that a run can be resumed from another folder."""
-        names = ("source", "target", "file", "text")
+        names = ("source", "target", "file", "text", "examples")
         absolute: dict[str, Any] = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in names}
         if self.alignments is not None:
             absolute["alignments"] = str(Path(self.alignments).absolute())
@@ -143,14 +161,23 @@ class Data(Section):
         256, ge=1, description="Longest sentence in tokens. Longer training pairs are left out and counted."
     )
     series: SeriesSection | None = Field(None, description="Forecasting: the numbers, in the place of `train`.")
-    window: int = Field(128, ge=2, description="Language models: how many tokens of running text they learn at once.")
+    window: int = Field(
+        128, ge=2, description="Language models and pretraining: how many tokens of running text they learn at once."
+    )
+    stride: int = Field(
+        64, ge=1, description="Tokens that two windows on a text over max_length have in common (answers, tags)."
+    )
+    documents: Literal["auto", "lines", "blank"] = Field(
+        "auto",
+        description="Pretraining: a document is each line, or all lines up to a blank one; auto: blank, if there is any.",
+    )
 
 
 class TokenizerSection(Section):
-    kind: Literal["bpe", "unigram", "word", "space", "character", "byte"] = Field(
+    kind: Literal["bpe", "unigram", "word", "space", "character", "byte", "wordpiece"] = Field(
         "bpe",
         description="How text is cut: bpe, unigram, word, space (at spaces only, for text that is tokenised already), "
-        "character, or byte (byte-level BPE, lossless).",
+        "character, byte (byte-level BPE, lossless), or wordpiece (BERT's).",
     )
     vocabulary: int = Field(8000, ge=8, description="Largest number of tokens (character sets may need fewer).")
     joint: bool = Field(False, description="One vocabulary for both languages instead of one for each.")
@@ -163,6 +190,25 @@ class TokenizerSection(Section):
 
 
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Masking(Section):
+    """What is hidden from a model that learns a language by guessing words (Devlin et al. 2019)."""
+
+    rate: float = Field(0.15, gt=0, lt=1, description="Share of the tokens that must be guessed.")
+    hidden: float = Field(0.8, ge=0, le=1, description="Share of these that read [MASK]; 1: all of them.")
+    other: float = Field(0.1, ge=0, le=1, description="Share of these that read another word; the rest stays as it is.")
+    whole_words: bool = Field(False, description="Hide all tokens of a word, or none.")
+    sentences: Literal["none", "next", "order"] = Field(
+        "none",
+        description="A second question: does the second half follow (next), or do the halves stand in order (order)?",
+    )
+
+    @model_validator(mode="after")
+    def _possible(self) -> Masking:
+        if self.hidden + self.other > 1 + 1e-9:
+            raise ValueError(f"hidden {self.hidden:g} and other {self.other:g} are more than all")
+        return self
 
 
 class Training(Section):
@@ -200,6 +246,13 @@ class Training(Section):
     align_layer: int | None = Field(
         None, ge=0, description="The decoder layer of that head, counted from 0; without one the second to last."
     )
+    class_weights: Literal["none", "balanced"] | dict[str, float] = Field(
+        "none", description="How much an example counts by its label: balanced, or {label: weight}."
+    )
+    layer_decay: float = Field(
+        1.0, gt=0, le=1, description="Each layer below learns at this share of the rate of the one above; 1: all alike."
+    )
+    freeze: int = Field(0, ge=0, description="Layers from below, word vectors with them, that do not learn; 0: none.")
     bpe_dropout: Share = Field(
         0.0, description="Probability of dropping a merge when words are cut anew for each batch (bpe, byte); 0: off."
     )
@@ -211,7 +264,9 @@ class Training(Section):
     )
     validate_every: int = Field(500, ge=1, description="Updates between validations.")
     validate_sentences: int = Field(500, ge=1, description="Sentences translated for the metric at each validation.")
-    metric: Literal["loss", "bleu", "chrf"] = Field("loss", description="What decides which checkpoint is the best.")
+    metric: Literal["loss", "bleu", "chrf", "accuracy", "f1", "matthews", "pearson", "spearman", "exact"] = Field(
+        "loss", description="What decides which checkpoint is the best."
+    )
     patience: int = Field(0, ge=0, description="Validations without progress before stopping early; 0: never.")
     checkpoint_every: int = Field(500, ge=1, description="Updates between checkpoints (also at each validation).")
     keep: int = Field(2, ge=1, description="Newest checkpoints kept besides the best.")

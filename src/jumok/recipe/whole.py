@@ -6,26 +6,52 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from jumok.recipe.models import ModelSection, Seq2SeqSection, TransformerLanguageSection, TransformerSection
-from jumok.recipe.sections import Corpus, Data, Search, Section, TokenizerSection, Training
+from jumok.recipe.models import (
+    BertSection,
+    ModelSection,
+    Seq2SeqSection,
+    TransformerLanguageSection,
+    TransformerSection,
+)
+from jumok.recipe.sections import Corpus, Data, Masking, Search, Section, TokenizerSection, Training
 
 FORMAT: Literal[1] = 1
+Task = Literal[
+    "translation", "language", "forecasting", "pretraining", "classification", "regression", "tagging", "answering"
+]
+TEXTUAL = ("language", "pretraining")  # learn from running text
+LABELLED = ("classification", "regression", "tagging", "answering")  # learn from examples
+METRICS: dict[str, tuple[str, ...]] = {  # by task: what may decide which checkpoint is the best, besides the loss
+    "translation": ("bleu", "chrf"),
+    "pretraining": ("accuracy",),
+    "classification": ("accuracy", "f1", "matthews"),
+    "regression": ("pearson", "spearman"),
+    "tagging": ("accuracy", "f1"),
+    "answering": ("exact", "f1"),
+}
 
 
 class Recipe(Section):
     """The whole description of a run."""
 
     format: Literal[1] = Field(FORMAT, description="Version of this file's layout.")
-    task: Literal["translation", "language", "forecasting"] = Field("translation", description="What is learned.")
+    task: Task = Field("translation", description="What is learned.")
     seed: int = Field(1, ge=0, lt=2**63, description="All randomness derives from it.")
     device: Literal["auto", "cpu", "cuda", "mps"] = Field("auto", description="Where to compute.")
     threads: int = Field(
         0, ge=0, description="CPU threads; 0: as many as PyTorch chooses (the cores, or OMP_NUM_THREADS)."
     )
     exact: bool = Field(True, description="On a GPU: deterministic kernels, so that a resumed run is bit-identical.")
+    start: str | None = Field(
+        None,
+        min_length=1,
+        description="A run folder of a pretrained model to start from: its network, vocabulary and weights.",
+    )
+    imported: str | None = Field(None, description="Where the weights of a run come from that was not trained here.")
     data: Data = Field(description="What to learn from.")
     tokenizer: TokenizerSection = Field(default_factory=TokenizerSection, description="How text becomes tokens.")
     model: ModelSection = Field(default_factory=Seq2SeqSection, description="The network.")
+    masking: Masking = Field(default_factory=Masking, description="Pretraining: what is hidden from the model.")
     training: Training = Field(default_factory=Training, description="How it learns.")
     search: Search = Field(default_factory=Search, description="How it translates.")
 
@@ -42,10 +68,15 @@ class Recipe(Section):
         if self.task != "translation":
             self._only_for_translation()
         self._alignments_fit()
-        if self.task == "language":
-            self._language_fits()
-        elif any(corpus.text for corpus in self._corpora()):
-            raise ValueError(f"data: plain text is for language models (task: language), not for task: {self.task}")
+        self._texts_fit()
+        self._examples_fit()
+        if self.task in TEXTUAL:
+            self._windows_fit()
+        known = ("loss", *METRICS.get(self.task, ()))
+        if self.training.metric not in known:
+            raise ValueError(
+                f"training.metric: {self.training.metric} is not measured by task: {self.task}; use {' or '.join(known)}"
+            )
         return self
 
     def _data_fit(self) -> None:
@@ -53,18 +84,17 @@ class Recipe(Section):
         forecasting = self.task == "forecasting"
         if forecasting and self.data.series is None:
             raise ValueError('missing key "data.series": a forecast is about a series of numbers')
-        if not forecasting and not self.data.train:
+        if not forecasting and not self.data.train and self.imported is None:
             raise ValueError('missing key "data.train"')
         if forecasting and self._corpora():
             raise ValueError("data: a forecast learns from data.series, not from text")
-        if forecasting and self.training.metric != "loss":
-            raise ValueError(f"training.metric: {self.training.metric} is about text; a forecaster has the loss")
         if not forecasting and self.data.series is not None:
             raise ValueError(f"data.series belongs to task: forecasting, not to task: {self.task}")
 
     def _only_for_translation(self) -> None:
         training = self.training
-        used = [name for name in ("r_drop", "bpe_dropout", "align") if getattr(training, name)]
+        names = ("r_drop", "bpe_dropout", "align") if self.task != "classification" else ("bpe_dropout", "align")
+        used = [name for name in names if getattr(training, name)]
         if used or any(corpus.tag for corpus in self._corpora()):
             key = f"training.{used[0]}" if used else "data: a tag"
             raise ValueError(f"{key} belongs to task: translation, not to task: {self.task}")
@@ -82,18 +112,47 @@ class Recipe(Section):
                 said = "without a tag" if corpus.tag is None else f"with the tag {corpus.tag}"
                 raise ValueError(f"data.valid: a corpus {said}, but data.train has the tags: {known}")
 
-    def _language_fits(self) -> None:
+    def _texts_fit(self) -> None:
+        """Running text for who learns from it, and for nobody else."""
+        if self.task not in TEXTUAL:
+            if any(corpus.text for corpus in self._corpora()):
+                raise ValueError(
+                    f"data: plain text is for language models (task: language, pretraining), not for task: {self.task}"
+                )
+            return
         for corpus in self._corpora():
-            if corpus.source or corpus.file or (corpus.grammar and "-" in corpus.grammar):
+            if corpus.source or corpus.file or corpus.examples or (corpus.grammar and "-" in corpus.grammar):
                 raise ValueError(
                     "data: a language model learns from text, not from pairs: name files with text, "
                     "or one language of the grammar (en, fr, ko)"
                 )
-        if self.training.metric != "loss":
-            raise ValueError(f"training.metric: {self.training.metric} needs references; a language model has the loss")
+
+    def _examples_fit(self) -> None:
+        """Examples for tasks with labels, and for nobody else; and what belongs to such tasks alone."""
+        training = self.training
+        if self.task not in LABELLED:
+            if any(corpus.examples for corpus in self._corpora()):
+                tasks = ", ".join(LABELLED)
+                raise ValueError(f"data: examples are for tasks with labels ({tasks}), not for task: {self.task}")
+        else:
+            for corpus in self._corpora():
+                if corpus.source or corpus.file or (corpus.grammar and "-" in corpus.grammar):
+                    raise ValueError(
+                        f"data: task {self.task} learns from examples: name files (data.train.examples), "
+                        "or one language of the grammar (en, fr, ko)"
+                    )
+        if training.class_weights != "none" and self.task not in ("classification", "tagging"):
+            raise ValueError(f"training.class_weights is about labels, and task: {self.task} has none")
+        if (training.layer_decay < 1 or training.freeze) and not isinstance(self.model, BertSection):
+            key = "freeze" if training.freeze else "layer_decay"
+            raise ValueError(f"training.{key} is about the layers of a BERT, and model.kind is {self.model.kind}")
+        if isinstance(self.model, BertSection) and training.freeze > self.model.layers:
+            raise ValueError(f"training.freeze {training.freeze}: the model has {self.model.layers} layers")
+
+    def _windows_fit(self) -> None:
         model, window = self.model, self.data.window
         if (
-            isinstance(model, TransformerLanguageSection)
+            isinstance(model, TransformerLanguageSection | BertSection)
             and model.position == "learned"
             and model.max_positions < window
         ):

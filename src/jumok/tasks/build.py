@@ -9,18 +9,26 @@ import torch
 
 from jumok.errors import BadInput
 from jumok.layers.stack import compute_again
+from jumok.models.bert import freeze
 from jumok.recipe import (
+    BertSection,
     ForecasterSection,
     Recipe,
     RecurrentLanguageSection,
+    RecurrentReaderSection,
     Section,
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
 )
+from jumok.tasks.answering import AnsweringTask
+from jumok.tasks.classification import ClassificationTask
+from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.language import LanguageTask, text_tokenizer
 from jumok.tasks.objective import Task
+from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.tagging import TaggingTask
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.vocabulary import load_tokenizers, train_tokenizers
 from jumok.text.tokenizer import Tokenizer
@@ -30,6 +38,16 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
     "translation": (Seq2SeqSection, TransformerSection),
     "language": (RecurrentLanguageSection, TransformerLanguageSection),
     "forecasting": (ForecasterSection,),
+    "pretraining": (BertSection,),
+    **dict.fromkeys(
+        ("classification", "regression", "tagging", "answering"), (BertSection, RecurrentReaderSection)
+    ),
+}
+LABELLED: dict[str, type[ExampleTask]] = {
+    "classification": ClassificationTask,
+    "regression": ClassificationTask,
+    "tagging": TaggingTask,
+    "answering": AnsweringTask,
 }
 
 
@@ -39,6 +57,8 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
     if recipe.training.checkpoint_activations:
         compute_again(task.objective.model)
         setattr(task.objective.model, "replays", False)  # noqa: B010  dropout is drawn twice there, which a recording cannot
+    if recipe.training.freeze and isinstance(recipe.model, BertSection):
+        freeze(task.objective.model, recipe.training.freeze, recipe.model.layers)
     return task
 
 
@@ -53,8 +73,12 @@ def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -
     check_model(recipe)
     if recipe.task == "forecasting":
         return ForecastingTask(recipe, device, say)
-    if recipe.task == "language":
+    if recipe.task in LABELLED:
+        return LABELLED[recipe.task](recipe, device, say, saved)
+    if recipe.task in ("language", "pretraining"):
         tokenizer = Tokenizer.load(saved / "text") if saved is not None else text_tokenizer(recipe, say)
+        if recipe.task == "pretraining":
+            return PretrainingTask(recipe, tokenizer, device, say)
         return LanguageTask(recipe, tokenizer, device, say)
     joint = recipe.tokenizer.joint
     tokenizers = load_tokenizers(saved, joint) if saved is not None else train_tokenizers(recipe, say)

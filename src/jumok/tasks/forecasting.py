@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import torch
 
@@ -14,6 +15,7 @@ from jumok.models.forecaster import Forecaster
 from jumok.recipe import ForecasterSection, Recipe, SeriesSection
 from jumok.tasks.forecast_scores import described
 from jumok.tasks.objective import Loss, Objective
+from jumok.tasks.series_forecaster import has_series, save_series
 from jumok.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
@@ -59,6 +61,10 @@ class ForecastingTask:
     @property
     def data_keys(self) -> list[str]:
         return [self.series.key]
+
+    def keep(self, folder: Path) -> None:
+        if not has_series(folder):
+            save_series(folder, self.series, self.layout)
 
     def sizes(self) -> str:
         parts = [len(self.origins(part)) for part in ("train", "valid", "test")]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -59,4 +60,13 @@ class Task(Protocol):
 
     def name_batch(self, batch: Any) -> str:
         """Where a batch comes from, in words: for messages about it."""
+        ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A task whose runs need more than recipe, tokenizers and weights to be used."""
+
+    def keep(self, folder: Path) -> None:
+        """Write it into the run folder, unless it is there."""
         ...

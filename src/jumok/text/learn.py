@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from jumok.errors import BadInput, did_you_mean
 from jumok.text.pipeline import KINDS, SPACE, prepare, sound
 from jumok.text.special import SPECIAL_TOKENS
+from jumok.text.wordpiece import GOES_ON, LONGEST_WORD, NAMES
 
 SPECIALS = list(SPECIAL_TOKENS)
 UNKNOWN_TOKEN = SPECIALS[1]
@@ -26,7 +27,7 @@ def learn(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> 
     """The content of `tokenizer.json`."""
     if kind not in KINDS:
         raise BadInput(f'no tokenizer kind "{kind}".{did_you_mean(kind, KINDS)}')
-    smallest = len(SPECIALS) + (256 if kind == "byte" else 2)
+    smallest = len(NAMES if kind == "wordpiece" else SPECIALS) + (256 if kind == "byte" else 2)
     if vocabulary < smallest:
         raise BadInput(f"tokenizer.vocabulary: {vocabulary} is too small, kind {kind} needs at least {smallest}")
     lines = map(sound, lines)
@@ -34,6 +35,8 @@ def learn(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> 
         return _finish(_learn_characters(lines, vocabulary, lowercase))
     if kind == "byte":
         return _finish(_learn_bytes(lines, vocabulary, lowercase))
+    if kind == "wordpiece":
+        return _finish(_learn_wordpieces(lines, vocabulary, lowercase))
     return _finish(_learn_words(lines, kind, vocabulary, lowercase))
 
 
@@ -108,22 +111,68 @@ def _learn_bytes(lines: Iterable[str], vocabulary: int, lowercase: bool) -> Toke
 def _learn_words(lines: Iterable[str], kind: str, vocabulary: int, lowercase: bool) -> Tokenizer:
     blank, trainer = _model_and_trainer(kind, vocabulary)
     tokenizer = prepare(blank, kind, lowercase)
-    counts: Counter[str] = Counter()
-    with SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n") as spool:
-        for line in lines:
-            normal = tokenizer.normalizer.normalize_str(line)
-            if normal:
-                counts.update(normal)
-                spool.write(normal + "\n")
-        counts.pop(" ", None)
-        _some(len(counts))
+    with _spool() as spool:
+        counts = _count_characters(tokenizer, lines, spool)
         # At least half of the vocabulary is for pieces: the rarest characters of a large alphabet become unknown.
         room = max(1, (vocabulary - len(SPECIALS)) // 2)
         rare = {ord(character): " " for character in _ranked(counts)[room:]} if kind not in ("word", "space") else {}
-        spool.seek(0)
-        kept = (line.translate(rare) if rare else line for line in spool)
-        tokenizer.train_from_iterator(kept, trainer)
+        tokenizer.train_from_iterator(_kept(spool, rare), trainer)
     return tokenizer
+
+
+def _learn_wordpieces(lines: Iterable[str], vocabulary: int, lowercase: bool) -> Tokenizer:
+    blank = models.WordPiece({}, unk_token=NAMES[1], max_input_chars_per_word=LONGEST_WORD)
+    tokenizer = prepare(blank, "wordpiece", lowercase)
+    with _spool() as spool:
+        counts = _count_characters(tokenizer, lines, spool)
+        # A character is there both as the first of a word and within one, else a word that has it would be unknown.
+        room = max(2, (vocabulary - len(NAMES)) // 2)
+        first: list[str] = []
+        within: list[str] = []
+        for place, character in enumerate(_ranked(counts)):
+            inside = _stays_within_words(tokenizer, character)
+            if len(first) + len(within) + 1 + inside > room:
+                rare = {ord(character): " " for character in _ranked(counts)[place:]}
+                break
+            first.append(character)
+            within += [GOES_ON + character] * inside
+        else:
+            rare = {}
+        # The trainer would number the "##" forms as a hash table happens to hold the words, and settle ties by number.
+        settled = [*NAMES, *sorted(first), *sorted(within)]
+        trainer = trainers.WordPieceTrainer(vocab_size=vocabulary, special_tokens=settled, show_progress=False)
+        tokenizer.train_from_iterator(_kept(spool, rare), trainer)
+    return tokenizer
+
+
+def _stays_within_words(tokenizer: Tokenizer, character: str) -> bool:
+    """Whether the cutter leaves it beside a letter: punctuation and Chinese characters always stand apart."""
+    beside = tokenizer.normalizer.normalize_str(f"a{character}")
+    return len(tokenizer.pre_tokenizer.pre_tokenize_str(beside)) == 1
+
+
+def _spool() -> Any:
+    return SpooledTemporaryFile(SPOOL_BYTES, "w+", encoding="utf-8", newline="\n")
+
+
+def _count_characters(tokenizer: Tokenizer, lines: Iterable[str], spool: Any) -> Counter[str]:
+    """How often each occurs, the blank aside; the lines, normalised, go to the spool."""
+    counts: Counter[str] = Counter()
+    for line in lines:
+        normal = tokenizer.normalizer.normalize_str(line)
+        if normal:
+            counts.update(normal)
+            spool.write(normal + "\n")
+    counts.pop(" ", None)
+    _some(len(counts))
+    return counts
+
+
+def _kept(spool: Any, rare: dict[int, str]) -> Iterator[str]:
+    """The spooled lines again, blanks where rare characters were."""
+    spool.seek(0)
+    for line in spool:
+        yield line.translate(rare) if rare else line
 
 
 def _model_and_trainer(kind: str, vocabulary: int) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
 """Text to token ids and back, on the `tokenizers` library. What each kind promises is in `pipeline.PROMISES`.
 
-A tokenizer folder holds `tokenizer.json` (as the library writes it) and `about.json` (kind, promise).
+A tokenizer folder holds `tokenizer.json` (as the library writes it) and `about.json` (kind, promise; of kind wordpiece
+the special ids too, which other people's vocabularies have anywhere).
 """
 
 from __future__ import annotations
@@ -9,15 +10,19 @@ import codecs
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tokenizers
 
 from jumok.errors import BadInput
 from jumok.text.pipeline import KINDS, PROMISES, SPACE, byte_of_character, sound
-from jumok.text.special import SPECIAL_TOKENS
+from jumok.text.special import SPECIAL_TOKENS, Specials
+from jumok.text.wordpiece import Pieces
 from jumok.text.words import close_gaps, trim, words_of_spans
 
 FORMAT = 1
@@ -37,10 +42,18 @@ class Encoded:
 class Tokenizer:
     """One vocabulary. `encode` adds no special tokens, and no text can spell one.
 
-    `tags` are the names of the language tags, which have the last ids (see `tags.py`).
+    `tags` are the names of the language tags, which have the last ids (see `tags.py`). `specials` are given for kind
+    wordpiece alone: without them they are found there by their usual names, and all other kinds have the same.
     """
 
-    def __init__(self, content: str, kind: str, lowercase: bool = False, tags: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        content: str,
+        kind: str,
+        lowercase: bool = False,
+        tags: Sequence[str] = (),
+        specials: Specials | None = None,
+    ) -> None:
         self.kind = kind
         self.lowercase = lowercase
         self.content = content  # of tokenizer.json
@@ -48,6 +61,8 @@ class Tokenizer:
         self._text_ids = range(len(SPECIAL_TOKENS), self.size - len(tags))
         self.tags = {name: id for id, name in enumerate(tags, self._text_ids.stop)}
         self._bytes = byte_of_character() if kind == "byte" else {}
+        self._pieces = Pieces(self._model, specials) if kind == "wordpiece" else None
+        self.specials = self._pieces.specials if self._pieces else Specials()
 
     @property
     def size(self) -> int:
@@ -63,7 +78,30 @@ class Tokenizer:
 
     def is_special(self, id: int) -> bool:
         """Whether an id stands for something else than text."""
+        if self._pieces is not None:
+            return not self._pieces.text(id)
         return id not in self._text_ids
+
+    def continues(self) -> npt.NDArray[np.bool_]:
+        """For each id, whether it goes on with the word before it, as spaces part words ("##" of kind wordpiece: BERT's
+        words, where punctuation is one by itself). Special ids do not. Kinds that mark no words are refused."""
+        if self.kind in ("byte", "character"):
+            raise BadInput(
+                f"a tokenizer of kind {self.kind} does not mark where words begin; "
+                "those of kind wordpiece, bpe, unigram, word and space do"
+            )
+        return self._continues
+
+    @cached_property
+    def _continues(self) -> npt.NDArray[np.bool_]:
+        if self._pieces is not None:
+            found = np.array(self._pieces.goes_on, np.bool_)
+        else:
+            found = np.zeros(self.size, np.bool_)
+            for id in self._text_ids:
+                found[id] = not str(self._model.id_to_token(id)).startswith(SPACE)
+        found.flags.writeable = False  # all who ask share it
+        return found
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, without special tokens."""
@@ -84,6 +122,8 @@ class Tokenizer:
 
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The texts; special ids (the unknown one too) are left out."""
+        if self._pieces is not None:
+            return [self._pieces.decode(row) for row in rows]
         texts: list[str] = self._model.decode_batch([self._plain(row) for row in rows], skip_special_tokens=False)
         # Where an unknown word was left out, two blanks meet.
         return texts if self.kind in ("byte", "character") else [" ".join(text.split()) for text in texts]
@@ -93,7 +133,8 @@ class Tokenizer:
         return [int(id) for id in row if first <= id < end]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Each id as something to print: a blank shows as ▁, half a character as its bytes."""
+        """Each id as something to print: a blank shows as ▁, half a character as its bytes. Kind wordpiece has no
+        blanks, but ## where a word goes on."""
         return [self._printable(int(id)) for id in ids]
 
     def word_of_piece(self, ids: Sequence[int]) -> list[int]:
@@ -122,6 +163,9 @@ class Tokenizer:
         """The bytes an id adds to the decoded text."""
         if self.is_special(id):
             return b""
+        if self._pieces is not None:
+            text = self._pieces.text(id)
+            return (text.removeprefix(" ") if first else text).encode()
         token: str = self._model.id_to_token(id) or ""
         if self.kind == "byte":
             return bytes(self._bytes[character] for character in token)
@@ -134,7 +178,7 @@ class Tokenizer:
             return str(self._model.id_to_token(id))
         raw = self.written(id, first=False)
         try:
-            text = raw.decode()
+            text = raw.decode() if self._pieces is None else str(self._model.id_to_token(id))
         except UnicodeDecodeError:
             return "".join(f"<{byte:02X}>" for byte in raw)
         return "".join(SPACE if c == " " else c if _harmless(c, text) else ascii(c)[1:-1] for c in text)
@@ -149,6 +193,9 @@ class Tokenizer:
         if self.tags:
             about["tags"] = list(self.tags)
         changes = "after NFC" + (" and lower-casing" if self.lowercase else "")
+        if self._pieces is not None:
+            about["specials"] = asdict(self.specials)
+            changes = self._pieces.changes
         about["promise"] = f"decode(encode(text)) is {PROMISES[self.kind]} ({changes})"
         return json.dumps(about, ensure_ascii=False, indent=1) + "\n"
 
@@ -165,6 +212,7 @@ class Tokenizer:
             about = json.loads(about_file.read_text(encoding="utf-8"))
             kind, size, lowercase = about["kind"], about["size"], about["lowercase"]
             tags = [str(name) for name in about.get("tags", [])]
+            specials = Specials(**about["specials"]) if kind == "wordpiece" else None
             if about["format"] != FORMAT or kind not in KINDS:
                 raise BadInput(
                     f"{about_file}: made by another version of jumok (format {about['format']}, kind {kind})"
@@ -172,16 +220,17 @@ class Tokenizer:
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput(f"{about_file}: damaged ({error}); train the tokenizer again") from None
         try:
-            tokenizer = cls(content_file.read_text(encoding="utf-8"), kind, lowercase, tags)
+            tokenizer = cls(content_file.read_text(encoding="utf-8"), kind, lowercase, tags, specials)
         except Exception as error:  # the library raises bare Exception
             raise BadInput(f"{content_file}: damaged ({error}); train the tokenizer again") from None
-        specials = tuple(tokenizer._model.id_to_token(id) for id in range(len(SPECIAL_TOKENS)))
+        names = tuple(tokenizer._model.id_to_token(id) for id in range(len(SPECIAL_TOKENS)))
+        known_specials = names == SPECIAL_TOKENS or kind == "wordpiece"  # whose own are checked by `Pieces`
         known_tags = all(tokenizer._model.token_to_id(f"<{name}>") == id for name, id in tokenizer.tags.items())
         ids = sorted(tokenizer._model.get_vocab().values())
         whole = tokenizer.size == size and ids == list(
             range(size)
         )  # an id is a row of the weights: none may lie outside
-        if not whole or specials != SPECIAL_TOKENS or not known_tags:
+        if not whole or not known_specials or not known_tags:
             raise BadInput(f"{content_file}: does not belong to {about_file.name} beside it; train the tokenizer again")
         return tokenizer
 

@@ -156,6 +156,8 @@ class WeightsAndBiases:
         self.run.finish()
 
 
+POINTS = ("bleu", "chrf", "perplexity")
+SHARES = ("accuracy", "f1", "matthews", "pearson", "spearman", "exact", "order_accuracy")
 BESIDE = 46  # columns of a terminal that the number of the update, the bar and the times need
 
 
@@ -192,7 +194,9 @@ class ConsoleProgress:
             self._line(f"plan: {self.total} updates ({values['reason']})")
         elif event == "valid":
             shown = "  ".join(
-                f"{name} {value:.2f}" for name, value in values.items() if name in ("bleu", "chrf", "perplexity")
+                f"{name} {value:.2f}" if name in POINTS else f"{name} {value:.4f}"
+                for name, value in values.items()
+                if name in POINTS or name in SHARES
             )
             star = "  ← best so far" if values.get("best") else ""
             count = values.get("averaged")

@@ -61,7 +61,7 @@ class Loop:
         self.ranks.equalise(list(task.objective.state_dict().values()))
         shard = self.training.shard and not self.ranks.alone
         self.objective = Sharded(task.objective, device, self.ranks.world) if shard else task.objective.to(device)
-        self.optimizer = build_optimizer(self.objective, self.training)
+        self.optimizer = build_optimizer(self.objective, self.training, getattr(recipe.model, "layers", 0))
         self.average = RunningAverage(self.objective.model, self.training.ema) if self.training.ema else None
         self.state, self.events = state, events
         precision = Precision(choose_precision(self.training.precision, device), device)

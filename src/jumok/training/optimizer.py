@@ -7,20 +7,28 @@ import math
 import torch
 from torch import nn
 
+from jumok.models.bert import depth_of
 from jumok.recipe import Training
 
 
-def build_optimizer(model: nn.Module, training: Training) -> torch.optim.AdamW:
-    """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink."""
-    matrices = [p for p in model.parameters() if p.requires_grad and p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.requires_grad and p.dim() < 2]
-    groups = [
-        {"params": matrices, "weight_decay": training.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+def build_optimizer(model: nn.Module, training: Training, layers: int = 0) -> torch.optim.AdamW:
+    """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink.
+
+    With `layer_decay` (Howard and Ruder 2018) what is n steps below the top of a BERT of so many `layers` learns at
+    decay^n of the rate: `group["share"]`.
+    """
+    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            below = layers + 1 - depth_of(name.removeprefix("model."), layers) if training.layer_decay < 1 else 0
+            groups.setdefault((training.layer_decay**below, parameter.dim() >= 2), []).append(parameter)
+    ordered = sorted(groups.items(), key=lambda item: item[0], reverse=True)  # matrices first, as ever
     device = next(model.parameters()).device.type
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        [
+            {"params": found, "weight_decay": training.weight_decay if decays else 0.0, "share": share}
+            for (share, decays), found in ordered
+        ],
         lr=training.learning_rate,
         betas=training.betas,
         eps=training.epsilon,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from jumok.errors import BadInput
 from jumok.recipe import Recipe
+from jumok.tasks import pretraining
+from jumok.tasks.build import check_model
 from jumok.tasks.translation import chooses_packing
 from jumok.training.device import choose_device
 from jumok.training.precision import choose_precision
 from jumok.training.run import RunFolder
+from jumok.training.starting import with_start
 from jumok.training.state import TrainState
 
 Say = Callable[[str], None]
@@ -31,7 +35,7 @@ def recipe_to_train(given: Recipe | None, folder: RunFolder, resume: bool) -> Re
     if given is None:
         raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
     RunFolder.check_free(folder.path)
-    return with_choices(with_absolute_paths(given))
+    return with_choices(with_absolute_paths(with_start(given)))
 
 
 def with_choices(recipe: Recipe) -> Recipe:
@@ -41,6 +45,9 @@ def with_choices(recipe: Recipe) -> Recipe:
     chosen: dict[str, Any] = {"precision": precision}
     if recipe.task == "translation":
         chosen["pack"] = chooses_packing(recipe, device)
+    elif recipe.task == "pretraining":
+        check_model(recipe)
+        chosen["pack"] = pretraining.chooses_packing(recipe, device)
     return recipe.model_copy(update={"training": recipe.training.model_copy(update=chosen)})
 
 
@@ -48,7 +55,7 @@ def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
     """A run goes on with the recipe it began with; a different one on the command line is refused, key by key."""
     stored = folder.recipe()
     if given is not None:
-        before, now = _flat(stored.model_dump()), _flat(with_choices(with_absolute_paths(given)).model_dump())
+        before, now = _flat(stored.model_dump()), _flat(_as_begun(given, stored).model_dump())
         differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if differing:
             raise BadInput(
@@ -56,6 +63,16 @@ def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
                 f"Resume without naming a recipe, or start a new run in another folder."
             )
     return stored
+
+
+def _as_begun(given: Recipe, stored: Recipe) -> Recipe:
+    """What a recipe becomes when a run begins. Where it started from may be gone: what it brought is in the run."""
+    if given.start is not None and given.start != stored.start and not RunFolder(Path(given.start)).recipe_file.exists():
+        raise BadInput(f"start: there is no run in {given.start}")
+    if given.start is not None and not RunFolder(Path(given.start)).recipe_file.exists():
+        brought = {"model": stored.model, "tokenizer": stored.tokenizer, "start": stored.start}
+        return with_choices(with_absolute_paths(given.model_copy(update=brought)))
+    return with_choices(with_absolute_paths(with_start(given)))
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

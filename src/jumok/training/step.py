@@ -78,7 +78,7 @@ class Step:
         norm = whole(torch.nn.utils.clip_grad_norm_(self.objective.parameters(), self.training.clip or math.inf))
         numbers = torch.stack([*sums.values(), norm.float()])
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("share", 1.0)
         if scaler is not None:
             scaler.step(self.optimizer)
             scaler.update()

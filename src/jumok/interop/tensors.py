@@ -1,0 +1,82 @@
+"""The tensors of a folder: one `model.safetensors`, or several with an index of which tensor lies in which.
+
+Only safetensors are read: a pickle may run whatever its author likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from jumok.errors import BadInput
+from jumok.interop.json_file import read_object
+
+ONE_FILE, INDEX = "model.safetensors", "model.safetensors.index.json"
+OTHERS = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.ckpt.index")
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+def tensor_files(folder: Path) -> dict[str, Path]:
+    """Every tensor's name and the file that it is in."""
+    if (folder / ONE_FILE).is_file():
+        return dict.fromkeys(_names_in(folder / ONE_FILE), folder / ONE_FILE)
+    if (folder / INDEX).is_file():
+        return _indexed(folder)
+    other = next((name for name in OTHERS if (folder / name).is_file()), None)
+    if other is None:
+        raise BadInput(f"{folder}: no weights there; {ONE_FILE} of the checkpoint is needed")
+    raise BadInput(
+        f"{folder}: the weights are in {other}, and files of that kind can run programs when they are read; convert it to "
+        "safetensors: if you trust it, load it with transformers and call model.save_pretrained(FOLDER)"
+    )
+
+
+def read_tensors(files: Mapping[str, Path], names: Iterable[str]) -> dict[str, Tensor]:
+    """These tensors as float32."""
+    wanted = set(names)
+    found = {}
+    for file in dict.fromkeys(files[name] for name in files if name in wanted):
+        try:
+            with safe_open(file, "pt") as stored:
+                for name in wanted & {name for name in files if files[name] == file}:
+                    found[name] = _plain(stored.get_tensor(name), f"{file}: {name}")
+        except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
+            raise BadInput(f"{file}: damaged ({error}); fetch the file again") from None
+    return found
+
+
+def _plain(tensor: Tensor, where: str) -> Tensor:
+    if tensor.dtype not in FLOATS:
+        raise BadInput(f"{where}: its numbers are {str(tensor.dtype).removeprefix('torch.')}; only floats can be read")
+    return tensor.to(torch.float32)
+
+
+def _names_in(file: Path) -> list[str]:
+    try:
+        with safe_open(file, "pt") as stored:
+            return list(stored.keys())
+    except (SafetensorError, OSError) as error:
+        raise BadInput(f"{file}: damaged ({error}); fetch the file again") from None
+
+
+def _indexed(folder: Path) -> dict[str, Path]:
+    index = read_object(folder / INDEX).get("weight_map")
+    if not isinstance(index, dict) or not all(isinstance(part, str) for part in index.values()):
+        raise BadInput(f"{folder / INDEX}: weight_map is not a table of tensors and their files; fetch the file again")
+    known = {}
+    for part in dict.fromkeys(index.values()):
+        if (
+            part != Path(part).name or "\\" in part or not part.endswith(".safetensors")
+        ):  # out of the folder leads no way
+            raise BadInput(f"{folder / INDEX}: {part!r} is not the name of a safetensors file beside it")
+        if not (folder / part).is_file():
+            raise BadInput(f"{folder / part}: is missing ({INDEX} names it); fetch it too")
+        known[part] = set(_names_in(folder / part))
+    for name, part in index.items():
+        if name not in known[part]:
+            raise BadInput(f"{folder / part}: has no tensor {name}, which {INDEX} looks for there; fetch both again")
+    return {name: folder / part for name, part in index.items()}

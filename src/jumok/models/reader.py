@@ -1,0 +1,83 @@
+"""Readers: whatever gives a vector for each word of a text and one for the text. What is said about texts and words
+stands on them, the same for a BERT and for the recurrent layers it is compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jumok.data.batch import PAD, Sequences
+from jumok.layers.dropout import Dropout
+from jumok.layers.recurrent import Recurrent
+from jumok.models.bert import SPREAD, Bert, Labels
+from jumok.recipe import BertSection, RecurrentReaderSection
+
+Reader = Any  # a Bert or a RecurrentReader: (words, segments) -> (B, T, D), and pooled(hidden, words) -> (B, D)
+
+
+class RecurrentReader(nn.Module):
+    """h = recurrent layers, both ways, over E[x] + S[segment]. A text is the largest value of each number over its words
+    (Conneau et al. 2017): the end of a long text knows little of its beginning."""
+
+    def __init__(self, section: RecurrentReaderSection, vocabulary: int) -> None:
+        super().__init__()
+        self.section = section
+        self.embedding = nn.Embedding(vocabulary, section.embedding, padding_idx=PAD)
+        self.segments = nn.Embedding(section.segments, section.embedding) if section.segments else None
+        for table in (self.embedding, self.segments):
+            if table is not None:
+                nn.init.normal_(table.weight, std=5 * SPREAD)  # no norm follows that would bring it to size
+        with torch.no_grad():
+            self.embedding.weight[PAD].zero_()
+        self.dropout = Dropout(section.dropout)
+        self.recurrent = Recurrent(
+            section.cell,
+            section.embedding,
+            section.width,
+            section.layers,
+            section.bidirectional,
+            section.dropout,
+            section.forget_bias,
+        )
+
+    def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
+        embedded_BTD = self.embedding(words.ids)
+        if self.segments is not None:
+            embedded_BTD = embedded_BTD + (self.segments.weight[0] if segments is None else self.segments(segments))
+        hidden_BTD, _ = self.recurrent(self.dropout(embedded_BTD), words.lengths)
+        return hidden_BTD
+
+    def pooled(self, hidden_BTD: Tensor, words: Sequences) -> Tensor:
+        return hidden_BTD.masked_fill(~words.mask[..., None], -torch.inf).amax(dim=1)
+
+
+def build_reader(section: BertSection | RecurrentReaderSection, vocabulary: int) -> Bert | RecurrentReader:
+    return Bert(section, vocabulary) if isinstance(section, BertSection) else RecurrentReader(section, vocabulary)
+
+
+class TextLabeller(nn.Module):
+    """Scores of labels (or numbers) for a text: (B, L)."""
+
+    def __init__(self, section: BertSection | RecurrentReaderSection, vocabulary: int, labels: int) -> None:
+        super().__init__()
+        self.reader: Reader = build_reader(section, vocabulary)
+        self.head = Labels(section, labels)
+
+    def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
+        scores: Tensor = self.head(self.reader.pooled(self.reader(words, segments), words))
+        return scores
+
+
+class WordLabeller(nn.Module):
+    """Scores of labels for each token: (B, T, L). With two labels: how well an answer begins, and ends, there."""
+
+    def __init__(self, section: BertSection | RecurrentReaderSection, vocabulary: int, labels: int) -> None:
+        super().__init__()
+        self.reader: Reader = build_reader(section, vocabulary)
+        self.head = Labels(section, labels)
+
+    def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
+        scores: Tensor = self.head(self.reader(words, segments))
+        return scores

@@ -1,0 +1,161 @@
+"""Classification and regression: a text or two → a label or a number.
+
+    classification   −Σ log softmax(W c + b)_y          regression   Σ (w · c + b − (y − mean) / scale)²
+
+where c stands for the text (`models/reader.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.data.examples import Example
+from jumok.data.labelled_batch import LabelledBatch
+from jumok.data.rows import Rows
+from jumok.errors import BadInput
+from jumok.models.reader import TextLabeller
+from jumok.recipe import BertSection, RecurrentReaderSection
+from jumok.tasks.classifier import encode_texts, text_scores
+from jumok.tasks.example_task import ExampleTask
+from jumok.tasks.label_scores import f1_of, macro_f1, matthews
+from jumok.tasks.labelling import Classes, Numbers, number_of
+from jumok.tasks.number_scores import Ranks, rank_correlation
+from jumok.tasks.objective import Loss, Objective
+from jumok.tasks.sources import place_of
+
+
+class ClassificationObjective(Objective):
+    """With R-Drop (Liang et al. 2021) each batch goes through twice, and both predictions p, q must agree:
+    α/2 · (KL(p‖q) + KL(q‖p)) is added."""
+
+    model: TextLabeller
+    counted = "examples"
+
+    def __init__(
+        self, model: TextLabeller, weights: Sequence[float] | None, label_smoothing: float = 0.0, r_drop: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.model, self.label_smoothing, self.r_drop = model, label_smoothing, r_drop
+        self.register_buffer("weights", None if weights is None else torch.tensor(weights), persistent=False)
+
+    def forward(self, batch: LabelledBatch) -> Loss:
+        if not self.training or not self.r_drop:
+            return Loss(self.entropy(self.model(batch.words, batch.segments).float(), batch.labels), batch.tokens)
+        segments = None if batch.segments is None else batch.segments.repeat(2, 1)
+        scores_2BL = self.model(batch.words.twice(), segments).float()
+        entropy = self.entropy(scores_2BL, batch.labels.repeat(2)) / 2
+        first, second = F.log_softmax(scores_2BL, dim=-1).chunk(2)
+        apart = 0.5 * ((first.exp() - second.exp()) * (first - second)).sum()
+        return Loss(entropy + self.r_drop / 2 * apart, batch.tokens, {"nll": entropy.detach(), "kl": apart.detach()})
+
+    def entropy(self, scores_BL: Tensor, labels_B: Tensor) -> Tensor:
+        weights = self.weights if isinstance(self.weights, Tensor) else None
+        return F.cross_entropy(scores_BL, labels_B, weights, reduction="sum", label_smoothing=self.label_smoothing)
+
+
+class RegressionObjective(Objective):
+    model: TextLabeller
+    counted = "examples"
+
+    def __init__(self, model: TextLabeller) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: LabelledBatch) -> Loss:
+        scores_B = self.model(batch.words, batch.segments).float()[:, 0]
+        return Loss((scores_B - batch.labels.float()).square().sum(), batch.tokens)
+
+
+class ClassificationTask(ExampleTask):
+    """Everything `jumok train` needs to know about labels and numbers for texts."""
+
+    def learn_labels(self, items: Sequence[Example]) -> None:
+        pairs = {item.second is not None for item in items}
+        if len(pairs) > 1:
+            raise BadInput("data.train: some examples are two texts and some are one; all must be alike")
+        self.labelling: Classes | Numbers
+        if self.recipe.task == "regression":
+            self.labelling = Numbers.learned([number_of(item, place_of(item)) for item in items])
+        else:
+            self.labelling = Classes.learned([str(item.label) for item in items])
+
+    def encode(self, items: Sequence[Example]) -> tuple[Rows, npt.NDArray[Any]]:
+        """In the first call the training data, then what was kept back: a label that training has not seen is named."""
+        rows, segments, cut = encode_texts(
+            self.tokenizer, [(item.text, item.second) for item in items], self.recipe.data.max_length
+        )
+        self.tell_cut(cut, len(items))
+        return Rows.of(rows, segments), labels_of(items, self.labelling)
+
+    def build(self) -> None:
+        section, training = self.recipe.model, self.recipe.training
+        assert isinstance(section, BertSection | RecurrentReaderSection)
+        self.held = [self.encode(part) for part in self.kept]
+        if isinstance(self.labelling, Numbers):
+            self.objective = RegressionObjective(TextLabeller(section, self.tokenizer.size, 1))
+        else:
+            model = TextLabeller(section, self.tokenizer.size, self.labelling.size)
+            weights = self.labelling.weights(training)
+            self.objective = ClassificationObjective(model, weights, training.label_smoothing, training.r_drop)
+
+    def about(self) -> str:
+        return json.dumps(self.labelling.to_json(), ensure_ascii=False, indent=1) + "\n"
+
+    def batch(self, corpus: int, indices: npt.NDArray[np.int64]) -> LabelledBatch:
+        words, segments = self.rows[corpus].batch(indices)
+        labels = torch.from_numpy(self.labels[corpus][indices])
+        return LabelledBatch(words, labels, len(indices), segments, tuple(indices.tolist()), corpus)
+
+    def validate(self) -> dict[str, float]:
+        self.objective.eval()
+        return self.weighted([self._measure(rows, labels) for rows, labels in self.held])
+
+    def _measure(self, rows: Rows, labels: npt.NDArray[Any]) -> dict[str, float]:
+        model = self.objective.model
+        assert isinstance(model, TextLabeller)
+        scores = text_scores(model, rows, self.device)
+        if isinstance(self.labelling, Numbers):
+            given = scores[:, 0].astype(np.float64)
+            ranks = rank_correlation(Ranks.of(labels), Ranks.of(given), np.ones(len(labels), np.int64))
+            varies = len(labels) > 1 and labels.std() > 0 and given.std() > 0
+            pearson = float(np.corrcoef(labels, given)[0, 1]) if varies else 0.0  # not defined: it follows nothing
+            spearman = ranks if math.isfinite(ranks) else 0.0
+            return {"loss": float(np.square(given - labels).mean()), "pearson": pearson, "spearman": spearman}
+        log_p = torch.log_softmax(torch.from_numpy(scores), dim=-1).numpy()
+        loss = float(-log_p[np.arange(len(labels)), labels].mean())
+        said, size = log_p.argmax(axis=-1), self.labelling.size
+        right, gold, predicted = (
+            np.bincount(each, minlength=size) for each in (labels[labels == said], labels, said)
+        )
+        counts = right, gold, predicted
+        f1 = float(f1_of(*counts)[1] if size == 2 and gold[1] else macro_f1(*counts))
+        agreement = float(matthews(*counts))
+        return {
+            "loss": loss,
+            "accuracy": float(right.sum() / len(labels)),
+            "f1": f1,
+            "matthews": agreement if math.isfinite(agreement) else 0.0,
+        }
+
+
+def labels_of(items: Sequence[Example], labelling: Classes | Numbers) -> npt.NDArray[Any]:
+    """As the objective wants them. A label that was not seen in training is named with its place."""
+    if isinstance(labelling, Numbers):
+        values = [(number_of(item, place_of(item)) - labelling.mean) / labelling.scale for item in items]
+        return np.array(values, np.float32)
+    known = {name: number for number, name in enumerate(labelling.names)}
+    return np.array(
+        [known[label] if (label := str(item.label)) in known else labelling.index(label, place_of(item)) for item in items],
+        np.int64,
+    )
+
+

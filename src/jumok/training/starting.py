@@ -1,0 +1,72 @@
+"""Starting from a pretrained run (`start`): its network, its vocabulary, its weights; a task adds its own head.
+
+What is read of it is resolved when a run begins and kept in the new run: to go on, or to load it, the old one is not
+needed any more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import nn
+
+from jumok import recipe as recipes
+from jumok.errors import BadInput
+from jumok.recipe import BertSection, Recipe
+from jumok.recipe.whole import LABELLED
+from jumok.training import checkpoint
+from jumok.training.run import RunFolder
+
+READER = "reader."
+OWN = ("dropout", "attention_dropout", "activation_dropout")  # may differ from those it was pretrained with
+
+
+def with_start(recipe: Recipe) -> Recipe:
+    """The recipe with what its `start` brings. Dropouts that the recipe itself names stay as they are."""
+    if recipe.start is None:
+        return recipe
+    if recipe.task not in ("pretraining", "translation", *LABELLED):
+        raise BadInput(f"start: task {recipe.task} cannot start from a pretrained run")
+    folder = RunFolder.open(Path(recipe.start).absolute())
+    theirs = folder.recipe()
+    if not isinstance(theirs.model, BertSection):
+        raise BadInput(
+            f"start: {recipe.start} is a run of model.kind {theirs.model.kind}; start from a BERT (task: pretraining)"
+        )
+    raw = recipe.model_dump(mode="json")
+    raw["start"] = str(folder.path)
+    raw["tokenizer"]["source"] = str(folder.tokenizer / "text")
+    section: dict[str, Any] = theirs.model.model_dump(mode="json")
+    if recipe.task == "translation":
+        if recipe.model.kind != "transformer":
+            raise BadInput(f"start: a pretrained encoder needs model.kind transformer, not {recipe.model.kind}")
+        raw["model"] |= {"reader": section, "width": section["width"], "heads": section["heads"]}
+        raw["tokenizer"]["joint"] = False
+        if raw["model"]["tie_embeddings"] == "all":
+            raw["model"]["tie_embeddings"] = "target"
+    else:
+        named = recipe.model.model_fields_set if isinstance(recipe.model, BertSection) else set()
+        raw["model"] = section | {key: raw["model"][key] for key in OWN if key in named and key in raw["model"]}
+        raw["tokenizer"] |= {key: getattr(theirs.tokenizer, key) for key in ("kind", "vocabulary", "lowercase")}
+    return recipes.check(raw, f"start: {recipe.start}")
+
+
+def put_weights(model: nn.Module, start: str) -> int:
+    """The reader's weights of a run (its best checkpoint, or the newest good one) into a model that has one."""
+    folder = RunFolder.open(Path(start))
+    found = checkpoint.newest_good(folder, lambda message: None, prefer="best")
+    if found is None:
+        raise BadInput(f"start: {start} has no checkpoint yet")
+    theirs = {name: tensor for name, tensor in load_file(found / checkpoint.MODEL).items() if name.startswith(READER)}
+    ours = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(READER)}
+    if theirs.keys() != ours.keys():
+        different = sorted(theirs.keys() ^ ours.keys())
+        raise BadInput(f"start: {found} does not fit the model: {different[0]} is only in one of them")
+    for name, tensor in theirs.items():
+        if tensor.shape != ours[name].shape:
+            shapes = f"{tuple(tensor.shape)} there, {tuple(ours[name].shape)} here"
+            raise BadInput(f"start: {found} does not fit the model: {name} is {shapes}")
+    model.load_state_dict({name: tensor.float() for name, tensor in theirs.items()}, strict=False)
+    return len(theirs)
