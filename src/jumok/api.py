@@ -18,7 +18,18 @@ from jumok.files import disk_errors_named
 from jumok.recipe import Recipe
 from jumok.tasks.objective import Keeps, Task
 from jumok.tasks.vocabulary import save_tokenizers
-from jumok.trained import LOADERS, REPORTS, TrainedForecaster, TrainedLanguageModel, TrainedTranslator
+from jumok.trained import (
+    LOADERS,
+    REPORTS,
+    TrainedAnswerer,
+    TrainedClassifier,
+    TrainedFiller,
+    TrainedForecaster,
+    TrainedLanguageModel,
+    TrainedReader,
+    TrainedTagger,
+    TrainedTranslator,
+)
 from jumok.training import checkpoint, meeting
 from jumok.training.building import build_together, check
 from jumok.training.device import choose_device, repeatable
@@ -30,7 +41,10 @@ from jumok.training.run import RunFolder
 from jumok.training.starting import put_weights
 from jumok.training.state import TrainState
 
-__all__ = ["TrainedForecaster", "TrainedLanguageModel", "TrainedTranslator", "load", "train", "warn"]
+__all__ = [
+    "TrainedAnswerer", "TrainedClassifier", "TrainedFiller", "TrainedForecaster", "TrainedLanguageModel",
+    "TrainedReader", "TrainedTagger", "TrainedTranslator", "load", "train", "warn",
+]  # fmt: skip
 
 Say = Callable[[str], None]
 
@@ -42,8 +56,9 @@ def warn(message: str) -> None:
 def load(folder: str | Path | None = None, device: str = "auto", say: Say = warn) -> Any:
     """A trained run: the best checkpoint, or the newest good one. Without a folder, the run in the package.
 
-    What it gives follows from the run's task: a translation run gives a `TrainedTranslator`, a language
-    model a `TrainedLanguageModel`, a forecaster a `TrainedForecaster`.
+    What it gives follows from the run's task: a translation run gives a `TrainedTranslator`, a language model a
+    `TrainedLanguageModel`, a forecaster a `TrainedForecaster`; runs that read texts a `TrainedFiller` (pretraining), a
+    `TrainedClassifier`, a `TrainedTagger` or a `TrainedAnswerer`.
     """
     run = RunFolder.open(packaged_run() if folder is None else Path(folder))
     recipe = run.recipe()

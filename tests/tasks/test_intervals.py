@@ -62,6 +62,10 @@ def test_what_is_not_defined_is_null_and_a_dash() -> None:
     some = estimate(0.5, np.array([math.nan, 0.4, math.nan, 0.6]))
     assert 0.4 <= some.low <= some.high <= 0.6
     assert estimate(0.5, np.full(3, math.nan)).percent_interval() == "–"
+    all_right = estimate(1.0, np.ones(1000))
+    assert (all_right.percent(), all_right.percent_interval()) == ("100.0 %", "–"), (
+        "draws without a mistake know of none"
+    )
 
 
 def test_numbers_as_people_write_them() -> None:

@@ -26,9 +26,11 @@ from jumok.cli import (
     forecast,
     gates,
     generate,
+    imports,
     lab,
     ladder,
     positions,
+    predict,
     recipes,
     runs,
     score,
@@ -88,6 +90,9 @@ app.command("average")(average.average)
 app.command("translate")(translate.translate)
 app.command("generate")(generate.generate)
 app.command("forecast")(forecast.forecast)
+app.command("predict")(predict.predict)
+app.command("embed")(predict.embed)
+app.command("fill")(predict.fill)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("attend")(attend.attend)
@@ -101,6 +106,7 @@ app.add_typer(lab.app, name="lab")
 app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")
+app.add_typer(imports.app, name="import")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -58,6 +58,7 @@ SURE = {
 KNOWN = {name for row in (*PAIRS, *TEXTS, *LABELS) for name in row} | (OTHERS - {"", "no"})
 
 LONGEST_LABEL = 30
+LONGEST_NUMBER = 100
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 IDENTITY = re.compile(r"[\x21-\x7e]{1,40}")
 
@@ -150,7 +151,7 @@ def _first_of(rows: Sequence[Sequence[str]], known: Sequence[str]) -> int | None
 
 
 def _is_number(cell: str) -> bool:
-    return NUMBER.fullmatch(cell.strip()) is not None
+    return len(cell) <= LONGEST_NUMBER and NUMBER.fullmatch(cell.strip()) is not None
 
 
 def _identities(column: Sequence[str]) -> bool:

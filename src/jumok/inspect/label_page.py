@@ -110,8 +110,8 @@ def write_label_page(
     )
     calibration = (
         "<p>Of the examples that the model is 80 % sure of, 80 % should be right. A bar is the share that was right, "
-        "its thin line the 95 % interval, the mark across how sure the model was on average: a bar below its mark means "
-        "too sure, one above it too modest. The small bars are the numbers of examples.</p>\n"
+        "its thin line the 95 % interval, the mark across how sure the model was on average: a bar below its mark "
+        "means too sure, one above it too modest. The small bars are the numbers of examples.</p>\n"
         f'<figure class="plot">{reliability(scores.bins)}</figure>'
     )
     sections = [

@@ -64,7 +64,7 @@ def _numbers(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     )
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="one by one">'
+        f'<div class="wide{" tall" * (len(rows) > MOST_IN_MATRIX)}" tabindex="0" role="region" aria-label="one by one">'
         f'<table class="numbers"><thead><tr>{names}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
     )
 

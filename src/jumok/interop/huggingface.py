@@ -132,9 +132,7 @@ def _head_names(files: Iterable[str], config: Mapping[str, Any], notes: list[str
         head.setdefault("bias", BIAS_AGAIN)
     for ours in HEAD:
         if ours not in head:
-            raise BadInput(
-                f"the head that guesses hidden words (cls.predictions…) has no tensor for its {ours}"
-            )
+            raise BadInput(f"the head that guesses hidden words (cls.predictions…) has no tensor for its {ours}")
     return head
 
 

@@ -30,8 +30,8 @@ def tensor_files(folder: Path) -> dict[str, Path]:
     if other is None:
         raise BadInput(f"{folder}: no weights there; {ONE_FILE} of the checkpoint is needed")
     raise BadInput(
-        f"{folder}: the weights are in {other}, and files of that kind can run programs when they are read; convert it to "
-        "safetensors: if you trust it, load it with transformers and call model.save_pretrained(FOLDER)"
+        f"{folder}: the weights are in {other}, and files of that kind can run programs when they are read; convert it "
+        "to safetensors: if you trust it, load it with transformers and call model.save_pretrained(FOLDER)"
     )
 
 

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import tokenizers
+
 from jumok.errors import BadInput
 from jumok.interop.json_file import read_object_if_there
 from jumok.text.tokenizer import Tokenizer
@@ -199,11 +201,20 @@ def _parts(whole: Mapping[str, Any], where: Path) -> tuple[dict[str, int], dict[
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, dict) or any(type(id) is not int or id < 0 for id in vocabulary.values()):
         raise BadInput(f"{where}: model.vocab is not a table of tokens and their ids; fetch the file again")
-    normalizer = whole.get("normalizer") or {"type": "Sequence", "normalizers": []}
     longest = model.get("max_input_chars_per_word", LONGEST_WORD)
-    if not isinstance(normalizer, dict) or type(longest) is not int or longest < 1:
-        raise BadInput(f"{where}: damaged (normalizer, or model.max_input_chars_per_word); fetch the file again")
-    return vocabulary, normalizer, longest
+    if type(longest) is not int or longest < 1:
+        raise BadInput(f"{where}: model.max_input_chars_per_word is {longest!r}; it must be a number of characters")
+    return vocabulary, _normalizer(whole.get("normalizer"), where), longest
+
+
+def _normalizer(told: Any, where: Path) -> dict[str, Any]:
+    """As the library understands it: it also reads what is not written as it would write it."""
+    try:
+        content = document({NAMES[1]: 0}, told or {"type": "Sequence", "normalizers": []})
+        found: dict[str, Any] = json.loads(tokenizers.Tokenizer.from_str(content).normalizer.__getstate__())
+    except Exception as error:  # the library raises bare Exception
+        raise BadInput(f"{where}: its normalizer cannot be read ({error})") from None
+    return found
 
 
 def _agree(normalizer: Mapping[str, Any], config: Mapping[str, Any], where: Path) -> None:

@@ -35,7 +35,8 @@ from jumok.lab.training import seeded, train
 from jumok.models.bert import Bert, HiddenWords
 from jumok.recipe import BertSection
 
-SENTENCES, TESTED, UPDATES, BATCH, LEARNING_RATE = 20_000, 300, 1800, 48, 0.006
+SENTENCES, TESTED, UPDATES, BATCH, LEARNING_RATE = 20_000, 300, 1800, 48, 0.004
+WIDTH, PAPER_WIDTH = 64, 768
 HIDDEN, MASKED, SWAPPED = 0.15, 0.8, 0.1  # of all words; of the hidden ones behind [MASK], behind another word
 MASK = max(START, END) + 1  # [CLS] and [SEP] are START and END
 FIRST_WORD = MASK + 1
@@ -57,12 +58,19 @@ class Network:
     @classmethod
     def build(cls, vocabulary: int, causal: bool) -> Network:
         section = BertSection(
-            width=64, heads=4, layers=2, feed_forward=128, norm="pre", position="rotary", segments=0, dropout=0.0,
+            width=WIDTH, heads=4, layers=2, feed_forward=128, norm="pre", position="rotary", segments=0, dropout=0.0,
             attention_dropout=0.0, norm_epsilon=1e-5,
         )  # fmt: skip
         reader = Bert(section, vocabulary)
         reader.encoder.causal = causal
-        return cls(reader, HiddenWords(reader))
+        words = HiddenWords(reader)
+        # weights start as they do in the paper for its width: left at 0.02, with which the causal model does as well,
+        # the masked one may read for most of its time before it finds out that words depend on each other
+        with torch.no_grad():
+            for weight in words.parameters():
+                if weight.dim() > 1:
+                    weight.mul_((PAPER_WIDTH / WIDTH) ** 0.5)
+        return cls(reader, words)
 
     def log_probabilities(self, rows: Sequences, asked: Any, never_V: Tensor | None = None) -> Tensor:
         """(…, V) at the places that `asked` chooses of (B, T), of all words but those that are `never` meant."""

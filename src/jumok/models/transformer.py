@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.data.batch import PAD, Sequences
+from jumok.data.batch import PAD, START, Sequences
 from jumok.data.packing import PackedSide
 from jumok.layers.block import Block, Source
 from jumok.layers.cache import KeyValueCache, join_coverage, stacked
@@ -26,6 +26,7 @@ from jumok.layers.linear import for_products
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.spans import Spans
 from jumok.layers.stack import Stack
+from jumok.models.bert import Bert
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import TransformerSection
 
@@ -79,8 +80,15 @@ class Transformer(EncoderDecoder):
         self.embedding = Embedding(target_size, section.width, PAD)
         self.unseen = WordDropout(section.target_word_dropout)
         shared = section.tie_embeddings == "all"
-        self.source_embedding = self.embedding if shared else Embedding(source_size, section.width, PAD)
-        self.encoder = Stack(section, section.encoder_layers, "self", "encoder")
+        self.reader = Bert(section.reader, source_size) if section.reader is not None else None
+        if self.reader is None:
+            self.source_embedding = self.embedding if shared else Embedding(source_size, section.width, PAD)
+            self.encoder = Stack(section, section.encoder_layers, "self", "encoder")
+        else:
+            self.packs = self.replays = False  # the reader begins each sentence with a token of its own
+            # the same modules by their usual names, without being parameters twice
+            object.__setattr__(self, "source_embedding", self.reader.embedding)
+            object.__setattr__(self, "encoder", self.reader.encoder)
         self.decoder = Stack(section, section.decoder_layers, "causal", "decoder", cross=True)
         self.tied = section.tie_embeddings != "none"
         if section.position == "learned":
@@ -112,12 +120,21 @@ class Transformer(EncoderDecoder):
 
     def _layers(self, source: Sequences | PackedSide) -> list[KeyValue]:
         """The source as each decoder layer will look at it."""
-        if isinstance(source, PackedSide):
+        if self.reader is not None:
+            assert isinstance(source, Sequences)
+            h_BSD = self._read(self.reader, source)
+        elif isinstance(source, PackedSide):
             h_BSD = self.encoder(self.source_embedding(source.ids), packed=source)
         else:
             h_BSD = self.encoder(self.source_embedding(source.ids), source.mask)
         h_BSD = for_products(h_BSD)
         return [self._cross(block).project(h_BSD) for block in self.decoder.blocks]
+
+    @staticmethod
+    def _read(reader: Bert, source: Sequences) -> Tensor:
+        """A BERT has always read `[CLS]` before a text, whose place its decoder has no need of."""
+        first_B1 = torch.full_like(source.ids[:, :1], START)
+        return reader(Sequences(torch.cat([first_B1, source.ids], dim=1), source.lengths + 1))[:, 1:]
 
     @staticmethod
     def _cross(block: nn.Module) -> MultiHeadAttention:

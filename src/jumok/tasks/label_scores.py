@@ -247,7 +247,7 @@ def _draws(wanted: Counts, given: Counts, loss: Numbers, labels: int) -> tuple[N
             np.bincount(of_cell, weights=weights, minlength=labels)
             for of_cell, weights in ((gold, often * (gold == predicted)), (gold, often), (predicted, often))
         )
-        rows.append((of_right, of_gold, of_predicted, times @ loss / len(wanted)))
+        rows.append((of_right, of_gold, of_predicted, (times * loss).sum() / len(wanted)))
     return tuple(np.stack(each) for each in zip(*rows, strict=True))
 
 

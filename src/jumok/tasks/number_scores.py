@@ -130,5 +130,5 @@ def rank_correlation(left: Ranks, right: Ranks, times: Counts) -> float:
     """Spearman's, of pairs that occur `times` often; nan where one side has a single value."""
     x, y = left.around_their_mean(times), right.around_their_mean(times)
     weighted = times * x
-    spread = math.sqrt(float(weighted @ x)) * math.sqrt(float((times * y) @ y))
-    return max(-1.0, min(1.0, float(weighted @ y) / spread)) if spread else math.nan
+    spread = math.sqrt(float((weighted * x).sum())) * math.sqrt(float((times * y * y).sum()))
+    return max(-1.0, min(1.0, float((weighted * y).sum()) / spread)) if spread else math.nan

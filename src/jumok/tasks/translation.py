@@ -126,6 +126,10 @@ def chooses_packing(recipe: Recipe, device: torch.device) -> bool:
     """`auto`: on a GPU, where the model can and there is a kernel for its attention."""
     section = recipe.model
     if isinstance(section, TransformerSection):
+        if section.reader is not None:
+            if recipe.training.pack is True:
+                raise BadInput("training.pack does not go together with a pretrained encoder (model.reader): use auto")
+            return False
         if recipe.training.pack == "auto":
             return not recipe.training.align and device.type == "cuda" and section.position != "relative" and HAS_TRITON
         return recipe.training.pack

@@ -20,14 +20,18 @@ from typing import Any
 from torch import Tensor, nn
 
 from jumok.data.batch import PairBatch
+from jumok.data.labelled_batch import LabelledBatch
+from jumok.data.masked_batch import MaskedBatch
 from jumok.data.packing import PackedPairs
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
 from jumok.layers.attention import Additive, General
 from jumok.layers.multihead import MultiHeadAttention
+from jumok.models.bert import Bert, HiddenWords
 from jumok.models.decoder import Attending
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import LanguageModel
+from jumok.models.reader import TextLabeller, WordLabeller
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
 from jumok.tasks.objective import Objective
@@ -71,6 +75,12 @@ def flops_of(objective: Objective) -> Flops | None:
         return Flops(row, source, _products(model.project, *steps, *queries) + _head(model), _looks(model), passes)
     if isinstance(model, LanguageModel):
         return Flops(0, 0, _products(model) + _head(model), _looks(model), passes)
+    if isinstance(model, HiddenWords):
+        reader, section = _products(model.reader.encoder), model.reader.section
+        guess = 2 * section.width * (section.width + model.reader.embedding.num_embeddings)
+        return Flops(guess, reader, 0, _looks(model), passes)
+    if isinstance(model, TextLabeller | WordLabeller) and isinstance(model.reader, Bert):
+        return Flops(_products(model.reader.pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes)
     if isinstance(model, Forecaster):
         written = [part for part in (model.head, model.highway) if part is not None]
         return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)
@@ -132,6 +142,11 @@ def _work(batch: Any) -> dict[str, int] | None:
             "causal": _triangles(target),
             "cross": int((source * target).sum()),
         }
+    if isinstance(batch, MaskedBatch | LabelledBatch):
+        lengths = batch.words.lengths
+        rows = batch.guesses if isinstance(batch, MaskedBatch) else len(batch)  # what goes through the head
+        own = int((lengths * lengths).sum())
+        return {"row": rows, "source": int(lengths.sum()), "target": 0, "self": own, "causal": 0, "cross": 0}
     if isinstance(batch, TextBatch | WindowBatch):
         rows, width = (batch.ids if isinstance(batch, TextBatch) else batch.past).shape
         triangle = rows * width * (width + 1) // 2

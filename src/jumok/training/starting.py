@@ -16,6 +16,8 @@ from jumok import recipe as recipes
 from jumok.errors import BadInput
 from jumok.recipe import BertSection, Recipe
 from jumok.recipe.whole import LABELLED
+from jumok.text.special import END, PAD, START
+from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
@@ -40,6 +42,7 @@ def with_start(recipe: Recipe) -> Recipe:
     raw["tokenizer"]["source"] = str(folder.tokenizer / "text")
     section: dict[str, Any] = theirs.model.model_dump(mode="json")
     if recipe.task == "translation":
+        _check_specials(folder)
         if recipe.model.kind != "transformer":
             raise BadInput(f"start: a pretrained encoder needs model.kind transformer, not {recipe.model.kind}")
         raw["model"] |= {"reader": section, "width": section["width"], "heads": section["heads"]}
@@ -51,6 +54,16 @@ def with_start(recipe: Recipe) -> Recipe:
         raw["model"] = section | {key: raw["model"][key] for key in OWN if key in named and key in raw["model"]}
         raw["tokenizer"] |= {key: getattr(theirs.tokenizer, key) for key in ("kind", "vocabulary", "lowercase")}
     return recipes.check(raw, f"start: {recipe.start}")
+
+
+def _check_specials(folder: RunFolder) -> None:
+    """A translator's rows end in <eos>: its vocabularies all have it at the same place."""
+    specials = Tokenizer.load(folder.tokenizer / "text").specials
+    if (specials.pad, specials.start, specials.end) != (PAD, START, END):
+        raise BadInput(
+            f"start: the vocabulary of {folder.path} was made elsewhere, and its special tokens stand in other places: "
+            "a translator can start only from a run that was pretrained here"
+        )
 
 
 def put_weights(model: nn.Module, start: str) -> int:

@@ -5,7 +5,7 @@ A rule takes the premise and gives hypotheses in a random order, none where it d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from jumok.data.grammar import tree
 from jumok.data.grammar.choices import fits
@@ -33,8 +33,10 @@ from jumok.data.grammar_tasks.walk import copied
 Rule = Callable[[Drawer, Sentence], Iterable[Sentence]]
 
 
-def said(drawer: Drawer, sentence: Sentence, clauses: Iterable[Clause]) -> list[Sentence]:
-    return [changed(sentence, clause) for clause in drawer.shuffled(list(clauses))]
+def said(drawer: Drawer, sentence: Sentence, clauses: list[Clause]) -> Iterator[Sentence]:
+    """The clauses as sentences, in a random order, made as they are asked for."""
+    for clause in drawer.shuffled(clauses):
+        yield changed(sentence, clause)
 
 
 def main_of(sentence: Sentence) -> Clause | None:
@@ -49,9 +51,14 @@ def follows(clause: Clause) -> list[Clause]:
     return barer_subject(clause) if clause.negative else weaker(clause)
 
 
+def widened(drawer: Drawer, clause: Clause) -> list[Clause]:
+    """What a denied clause denies as well, with a circumstance added."""
+    return with_adjunct(drawer, clause) if not clause.modal else []
+
+
 def narrower(drawer: Drawer, clause: Clause) -> list[Clause]:
     """What follows from a denial: what is not so at all is not so in one place."""
-    found = with_adjunct(drawer, clause) if not clause.modal else []
+    found = widened(drawer, clause)
     thing = clause.object
     if thing is not None and thing.determiner == tree.A and thing.relative is None:
         more = described(drawer, thing)
@@ -123,7 +130,7 @@ def the_denial(drawer: Drawer, sentence: Sentence) -> Iterable[Sentence]:
     for clause in asserted(sentence):
         plain = with_part(clause, "time", clause.time)
         if drawer.random() < 0.4:
-            more = with_adjunct(drawer, clause) if clause.negative and not clause.modal else without_adjunct(clause)
+            more = widened(drawer, clause) if clause.negative else without_adjunct(clause)
             plain = drawer.pick(more) if more else plain
         contrary = denied(plain)
         found += [contrary] if contrary is not None else []
