@@ -3,8 +3,8 @@
     python benchmarks/minilm.py FOLDER --out benchmarks/results/minilm.json
 
 FOLDER holds config.json, model.safetensors and the tokenizer's files, as all-MiniLM-L6-v2 does. The embedding of a text
-is the mean of the vectors of its tokens, [CLS] and [SEP] included, as that model is used. Half of the lines are sentences
-of the grammar, half are of everything a tokenizer may meet.
+is the mean of the vectors of its tokens, [CLS] and [SEP] included, as that model is used. Half of the lines are from
+the grammar, half are of everything that a tokenizer may meet.
 """
 
 from __future__ import annotations

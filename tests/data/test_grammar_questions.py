@@ -40,8 +40,9 @@ def read(clause: str, subject: frozenset[str] = frozenset()) -> Reading:
     at = places[0]
     before = frozenset(NAMED[word] for word in words[:at] if word in NAMED)
     behind, preposition = set(), ""
-    for word in words[at + 1 :]:
-        if word in PREPOSITIONS and (word, words[at + 1]) not in (("to", "to"), ("for", "for")):  # "listen to"
+    particle = any(verb.particle and words[at] in verb.english for verb in verbs)  # "listen to"
+    for word in words[at + 1 + particle :]:
+        if word in PREPOSITIONS:
             preposition = word
         elif word in NAMED:
             behind.add(preposition + NAMED[word])
@@ -87,6 +88,9 @@ def korean_tables() -> tuple[dict[str, str], dict[str, str]]:
     return forms, done
 
 
+COUNTS = ("두", "세", "네")
+
+
 def role(word: str) -> str:
     return "who" if word[-1] in "은는이가" else "what" if word[-1] in "을를" else "else"
 
@@ -97,7 +101,7 @@ def main_of(words: list[str], named: dict[str, str]) -> list[str]:
         return words[words.index("때") + 1 :]
     if "때문에" in words:
         subject = next(place for place, word in enumerate(words) if word in named)
-        subject += 2 * (words[subject + 1] in ("두", "세", "네"))
+        subject += 2 * (words[subject + 1] in COUNTS)
         return words[: subject + 1] + words[words.index("때문에") + 1 :]
     return words
 
@@ -110,10 +114,10 @@ def answers_korean(question: str, sentence: str) -> bool:
         words = main_of(text.rstrip(".?").split(), named)
         found = set()
         for place, word in enumerate(words):
-            if word in named:
-                counted = place + 2 < len(words) and words[place + 1] in ("두", "세", "네")
+            if word in named and words[place - 1] not in COUNTS:  # 마리 is a counter, and Marie
+                counted = place + 2 < len(words) and words[place + 1] in COUNTS
                 found.add((named[word], role(words[place + 2] if counted else word)))
-        return found, next(done[word] for word in reversed(words) if word in done)
+        return found, next(done[word] for word in reversed(words) if word in done) + "미소" * ("미소" in words)
 
     if re.search(r"(않|모르|모를|몰라|몰랐)\S*( 거예요)?\.$", sentence):
         return False

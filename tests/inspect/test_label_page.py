@@ -97,7 +97,7 @@ def test_search_filters_order_and_pages(tmp_path: Path, visit: Visit) -> None:
     assert listed(view) == 0
     assert "nothing fits" in view.locator(".found").inner_text()
     view.locator('button[type="reset"]').click()
-    view.wait_for_function("document.querySelector('.found').textContent.startsWith('400')")
+    view.locator(".found", has_text="400 of 400").wait_for()
     view.locator('[name="shown"]').select_option("wrong")
     assert listed(view) == len(wrong)
     assert view.locator(".example .bad").count() == min(50, len(wrong))

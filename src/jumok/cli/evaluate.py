@@ -21,6 +21,13 @@ def evaluate(
     stride: int | None = typer.Option(
         None, help="Transformer language models: tokens between windows. (default: half a window)"
     ),
+    data: list[Path] | None = typer.Option(
+        None, "--data", help="Labels, tags, answers: the examples to judge (TSV, CSV, JSONL, CoNLL, SQuAD JSON)."
+    ),
+    field: list[str] | None = typer.Option(
+        None, "--field", help="Where in --data things are: text=…, second=…, label=… (default: as in training)"
+    ),
+    report: Path | None = typer.Option(None, "--report", help="Write a page to browse the errors of --data."),
     csv: list[Path] | None = typer.Option(
         None, "--csv", help="Forecasters: score the whole of this file. (default: the run's test part)"
     ),
@@ -59,6 +66,11 @@ def evaluate(
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
     alone = run[0] if len(run) == 1 else None
+    if data or report is not None or field:
+        if alone is None or not data or any(each is not None for each in (source, reference, text)):
+            raise BadInput("--data needs one --run (of labels, tags or answers) and no --source, --reference or --text")
+        _judge(alone, data, field or [], report, as_json, device)
+        return
     if csv or (alone is not None and api.task_of(alone) == "forecasting"):
         if alone is None or any(each is not None for each in (source, reference, text)):
             raise BadInput("a forecaster is scored with --run and, where it should be another series, --csv alone")
@@ -100,3 +112,27 @@ def evaluate(
     if output is not None:
         output.write_text("".join(line + "\n" for line in result.outputs), encoding="utf-8", newline="\n")
     typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1) if as_json else result.summary())
+
+
+def _judge(run: Path, data: list[Path], fields: list[str], report: Path | None, as_json: bool, device: str) -> None:
+    from jumok import api
+    from jumok.inspect.judging import judge
+    from jumok.recipe import FieldsSection
+
+    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
+        raise BadInput(f"--report {report}: name a file in a folder that exists")
+    if report is not None and any(report.exists() and file.exists() and report.samefile(file) for file in data):
+        raise BadInput(f"--report {report}: that is the data itself")
+    named: dict[str, int | str] = {}
+    for field in fields:
+        name, equals, column = field.partition("=")
+        if not equals or name not in FieldsSection.model_fields:
+            raise BadInput(f"--field {field}: write text=…, second=… or label=… with a column's name or number")
+        named[name] = int(column) if column.lstrip("-").isdecimal() else column
+    model = api.load(run, device)
+    found = judge(model, [str(file) for file in data], FieldsSection(**named) if named else None, report)
+    typer.echo(json.dumps(found.scores.to_json(), ensure_ascii=False, indent=1) if as_json else found.scores.summary())
+    if found.left_out and not as_json:
+        typer.echo(f"{found.left_out} examples without text are left out")
+    if report is not None and not as_json:
+        typer.echo(f"page: {report}")

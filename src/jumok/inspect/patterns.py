@@ -8,13 +8,13 @@ For every head: how much of its attention, on average, goes from a token to
     first       the first token, [CLS]
 
 A mean is over the tokens that have such a place at all (the last one has no next, most words stand in a text only
-once), so that a head which always looks there has 1. A place may be of two kinds (the next token may be [SEP]) and counts
-for both; `rest` is what no kind covers. Beside each mean stands what a head would have that looks everywhere alike, on
-the same tokens: 1 / n for the next one in a text of n tokens, and more for [SEP] where there are two. Their ratio is the
-lift.
+once), so that a head which always looks there has 1. A place may be of two kinds (the next token may be [SEP]) and
+counts for both; `rest` is what no kind covers. Beside each mean stands what a uniform head would have, one that looks
+everywhere alike, on the same tokens: 1 / n for the next one in a text of n tokens, and more for [SEP] where there are
+two. Their ratio is the lift.
 
 A head is named after the pattern that is most above that, if it has at least `SHARE` of the attention and `LIFT` times
-as much as looking everywhere would give; else it is "broad" (its spread, inspect/entropy.py, is `BROAD` or more) or
+as much as a uniform head; else it is "broad" (its spread, inspect/entropy.py, is `BROAD` or more) or
 "mixed".
 
 The weights are computed again from the queries and keys that the layers had (inspect/record.py); `max_difference` says
@@ -67,7 +67,7 @@ class Patterns:
     heads: tuple[HeadPattern, ...]
 
     def lift(self, head: HeadPattern, pattern: str) -> float | None:
-        """How many times as much as looking everywhere would give."""
+        """How many times as much as a uniform head has."""
         weight, uniform = head.weights[pattern], self.uniform[pattern]
         return None if weight is None or not uniform else weight / uniform
 
@@ -78,13 +78,13 @@ class Patterns:
         return {"format": 1, **asdict(self), "thresholds": thresholds(), "heads": heads}
 
     def summary(self) -> str:
-        """A table for the terminal: a line for each head, and above them what looking everywhere would give."""
+        """A table for the terminal: a line for each head, and above them what a uniform one would have."""
         lines = [
             f"What {len(self.heads)} heads look at: mean weights over {self.texts:,} texts of {self.tokens:,} tokens "
             f"(max|Δ| {self.max_difference:.1e}).",
             "",
             "layer  head " + "".join(f"{pattern:>11}" for pattern in PATTERNS) + "   spread  looks at",
-            "everywhere  " + "".join(_cell(self.uniform[pattern]) for pattern in PATTERNS) + "     1.00",
+            "    uniform " + "".join(_cell(self.uniform[pattern]) for pattern in PATTERNS) + "     1.00",
         ]
         lines += [
             f"{one.layer:>5}{one.head:>6} "
@@ -97,7 +97,10 @@ class Patterns:
             f"{names.count(name)} {name}" for name in dict.fromkeys(sorted(names, key=names.count)[::-1])
         )
         rare = [f"{pattern} {self.asked[pattern]:,}" for pattern in PATTERNS if self.asked[pattern] < self.tokens]
-        lines += ["", f"{counts}.  *: at least {SHARE:g} of the attention and {LIFT:g} times as much as everywhere."]
+        lines += [
+            "",
+            f"{counts}.  *: at least {SHARE:g} of the attention and {LIFT:g} times as much as a uniform head.",
+        ]
         lines += [f"Not all tokens have such a place: {', '.join(rare)} of {self.tokens:,}."] if rare else []
         return "\n".join(lines) + "\n"
 

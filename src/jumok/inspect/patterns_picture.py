@@ -49,9 +49,7 @@ def draw(patterns: Patterns, path: str | Path, dark: bool = False) -> None:
 
 def picture(patterns: Patterns, format: Format = "png", dark: bool = False) -> bytes:
     text = (
-        "0123456789.–:;,()attentionweighteverywherenotokenhassuchplaceframeheadlayer"
-        + "".join(TITLES.values())
-        + SPREAD
+        "0123456789.–:;,()attentionweightuniformnotokenhassuchplaceframeheadlayer" + "".join(TITLES.values()) + SPREAD
     )
     with style(text, dark):
         return saved(_figure(patterns, dark), format)
@@ -114,9 +112,9 @@ def _map(axes: Any, values: list[list[float]], numbered: bool, dark: bool) -> An
 
 def _title(patterns: Patterns, pattern: str) -> str:
     if pattern == SPREAD:
-        return f"{SPREAD}\neverywhere: 1.00"
+        return f"{SPREAD}\nuniform: 1.00"
     uniform = patterns.uniform[pattern]
-    return f"{TITLES[pattern]}\n" + ("no token has one" if uniform is None else f"everywhere: {uniform:.2f}")
+    return f"{TITLES[pattern]}\n" + ("no token has one" if uniform is None else f"uniform: {uniform:.2f}")
 
 
 def _frame(axes: Any, patterns: Patterns, pattern: str, layers: list[int]) -> None:
@@ -135,7 +133,5 @@ def _legend(figure: Any, image: Any, width: float, height: float) -> None:
     legend.outline.set_visible(False)
     legend.ax.tick_params(length=0, labelsize=8)
     legend.set_label("mean attention weight", fontsize=8)
-    figure.text(
-        0.0, -0.62 / height, "framed: heads named after the pattern;  everywhere: what a head has that looks at all alike",
-        fontsize=8, ha="left", va="top",
-    )  # fmt: skip
+    told = "framed: heads that are named after the pattern.  uniform: what a head has that looks everywhere alike."
+    figure.text(0.0, -0.5 / height, told, fontsize=8, ha="left", va="top")

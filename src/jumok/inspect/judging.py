@@ -1,0 +1,129 @@
+"""A test set of labelled examples, judged: what the model says about each, the scores, and a page to look at the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jumok.data.examples import Answer, Example, Question, Tagged
+from jumok.errors import BadInput
+from jumok.inspect.label_page import (
+    AnswerRow,
+    NumberRow,
+    TagRow,
+    label_rows,
+    write_answer_page,
+    write_label_page,
+    write_number_page,
+    write_tag_page,
+)
+from jumok.recipe import Corpus, FieldsSection
+from jumok.tasks.answer_scores import AnswerScores, answer_scores
+from jumok.tasks.answerer import Answerer
+from jumok.tasks.answering import language_of
+from jumok.tasks.classifier import Classifier
+from jumok.tasks.label_scores import LabelScores, label_scores
+from jumok.tasks.labelling import Classes, number_of
+from jumok.tasks.number_scores import NumberScores, number_scores
+from jumok.tasks.sources import place_of, read_files, read_items
+from jumok.tasks.tag_scores import TagScores, tag_scores
+from jumok.tasks.tagger import Tagger
+
+AT_ONCE = 4096  # examples
+BEST = 5  # answers that the page shows of each question
+
+
+@dataclass(frozen=True)
+class Judged:
+    scores: LabelScores | NumberScores | TagScores | AnswerScores
+    examples: int
+    left_out: int = 0  # without text
+
+
+def judge(
+    model: Any,
+    files: Sequence[str] = (),
+    fields: FieldsSection | None = None,
+    page: Path | None = None,
+    grammar: Corpus | None = None,
+) -> Judged:
+    """Examples from files (or from the grammar) against what a loaded run says about them."""
+    recipe = model.recipe
+    asked = fields or (recipe.data.train[0].fields if recipe.data.train else FieldsSection())
+    if grammar is not None:
+        items = read_items(recipe.task, grammar, "test")
+    else:
+        items = read_files(recipe.task, list(files), asked)
+    title = f"{model.run.path.name}: {', '.join(Path(file).name for file in files) or 'the grammar'}"
+    if isinstance(model, Tagger):
+        return _judge_tags(model, items, page, title)
+    if isinstance(model, Answerer):
+        return _judge_answers(model, items, page, title)
+    if isinstance(model, Classifier):
+        kept = [item for item in items if item.text.strip()]
+        if not kept:
+            raise BadInput("there are no examples with text in the test data")
+        found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
+        return Judged(found, len(kept), len(items) - len(kept))
+    raise BadInput(f"{model.run.path} has learned {recipe.task}: labelled examples do not say how well")
+
+
+def _texts(items: Sequence[Example]) -> list[tuple[str, str | None]]:
+    return [(item.text, item.second) for item in items]
+
+
+def _judge_labels(model: Classifier, items: Sequence[Example], page: Path | None, title: str) -> LabelScores:
+    assert isinstance(model.labelling, Classes)
+    for item in items:  # before the long work
+        model.labelling.index(str(item.label), place_of(item))
+    gold, texts = [str(item.label) for item in items], _texts(items)
+    parts = [model.probabilities(texts[start : start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+    probabilities = np.concatenate(parts)
+    scores = label_scores(gold, probabilities, model.labels)
+    if page is not None:
+        write_label_page(page, title, scores, label_rows(texts, gold, probabilities, model.labels))
+    return scores
+
+
+def _judge_numbers(model: Classifier, items: Sequence[Example], page: Path | None, title: str) -> NumberScores:
+    gold, texts = [number_of(item, place_of(item)) for item in items], _texts(items)
+    parts = [model.measure(texts[start : start + AT_ONCE]) for start in range(0, len(texts), AT_ONCE)]
+    said = np.concatenate(parts)
+    scores = number_scores(gold, said.tolist())
+    if page is not None:
+        rows = [
+            NumberRow(text, true, given, second)
+            for (text, second), true, given in zip(texts, gold, said.tolist(), strict=True)
+        ]
+        write_number_page(page, title, scores, rows)
+    return scores
+
+
+def _judge_tags(model: Tagger, items: Sequence[Tagged], page: Path | None, title: str) -> Judged:
+    for item in items:
+        for tag in item.tags:
+            model.labelling.index(tag, place_of(item))
+    said = model.predict([item.words for item in items])
+    scores = tag_scores([item.tags for item in items], said)
+    if page is not None:
+        rows = [TagRow(item.words, item.tags, tags) for item, tags in zip(items, said, strict=True)]
+        write_tag_page(page, title, scores, rows)
+    return Judged(scores, len(items))
+
+
+def _judge_answers(model: Answerer, items: Sequence[Question], page: Path | None, title: str) -> Judged:
+    said = model.answers(items, BEST if page is not None else 1)
+    language = language_of(items)
+    scores = answer_scores([[one.text for one in item.answers] for item in items], [one.text for one in said], language)
+    if page is not None:
+        rows = []
+        for item, found in zip(items, said, strict=True):
+            best = [(each.text, each.probability) for each in (found.best, *found.others)]
+            given = Answer(found.best.text, found.best.start) if found.best.text else None
+            rows.append(AnswerRow(item.question, item.context, item.answers, given, best))
+        write_answer_page(page, title, scores, rows)
+    return Judged(scores, len(items))
