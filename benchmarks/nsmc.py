@@ -117,7 +117,7 @@ def main() -> None:
             fine["training"][key] = json.loads(value)
         if name == "pretrained":
             fine["start"] = str(work / "pretrained")
-        model = api.train(recipes.check(fine, name), work / name / "fine", report=False)
+        model = api.train(recipes.check(fine, name), work / f"{name}-labels", report=False)
         spent(f"fine-tuning {name}")
         probabilities = np.concatenate(
             [model.probabilities([one.text for one in test[at : at + 5000]]) for at in range(0, len(test), 5000)]

@@ -157,9 +157,7 @@ def _reader(model: nn.Module) -> Bert | Transformer:
     for module in model.modules():
         if isinstance(module, Bert | Transformer):
             return module
-    raise BadInput(
-        f"patterns are those of a BERT's heads, or of a Transformer's encoder; {type(model).__name__} has none"
-    )
+    raise BadInput(f"patterns are those of a BERT or of a Transformer's encoder; {type(model).__name__} has neither")
 
 
 def _read(reader: Bert | Transformer, words: Sequences, segments: Tensor | None) -> None:

@@ -1,4 +1,4 @@
-"""The ids every vocabulary of ours begins with, whatever its kind; and what other people's vocabularies call the same."""
+"""The ids every vocabulary of ours begins with, and what other people's vocabularies call the same."""
 
 from __future__ import annotations
 
