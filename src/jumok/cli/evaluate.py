@@ -132,6 +132,8 @@ def _judge(run: Path, data: list[Path], fields: list[str], report: Path | None, 
     model = api.load(run, device)
     found = judge(model, [str(file) for file in data], FieldsSection(**named) if named else None, report)
     typer.echo(json.dumps(found.scores.to_json(), ensure_ascii=False, indent=1) if as_json else found.scores.summary())
+    for note in found.notes if not as_json else ():
+        typer.echo(f"note: {note}")
     if found.left_out and not as_json:
         typer.echo(f"{found.left_out} examples without text are left out")
     if report is not None and not as_json:

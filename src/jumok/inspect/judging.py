@@ -42,6 +42,7 @@ class Judged:
     scores: LabelScores | NumberScores | TagScores | AnswerScores
     examples: int
     left_out: int = 0  # without text
+    notes: tuple[str, ...] = ()  # what else should be known, in sentences
 
 
 def judge(
@@ -104,15 +105,32 @@ def _judge_numbers(model: Classifier, items: Sequence[Example], page: Path | Non
 
 
 def _judge_tags(model: Tagger, items: Sequence[Tagged], page: Path | None, title: str) -> Judged:
-    for item in items:
-        for tag in item.tags:
-            model.labelling.index(tag, place_of(item))
+    notes = _unknown_tags(model, items)
     said = model.predict([item.words for item in items])
     scores = tag_scores([item.tags for item in items], said)
     if page is not None:
         rows = [TagRow(item.words, item.tags, tags) for item, tags in zip(items, said, strict=True)]
         write_tag_page(page, title, scores, rows)
-    return Judged(scores, len(items))
+    return Judged(scores, len(items), notes=notes)
+
+
+def _unknown_tags(model: Tagger, items: Sequence[Tagged]) -> tuple[str, ...]:
+    """Tags that training never saw. Of thousands of words a few may have one: they count as wrong, and are named. Where
+    no word has a known one, the data is another task's."""
+    known, unknown, words = set(model.labels), dict[str, list[str]](), 0
+    for item in items:
+        for tag in item.tags:
+            words += 1
+            if tag not in known:
+                unknown.setdefault(tag, []).append(place_of(item))
+    if words and sum(map(len, unknown.values())) == words:
+        item = next(item for item in items if item.tags)
+        model.labelling.index(item.tags[0], place_of(item))
+    return tuple(
+        f'the tag "{tag}" was never seen in training: its {len(places)} word{"s" * (len(places) > 1)} count as wrong '
+        f"(the first in the sentence of {places[0]})"
+        for tag, places in unknown.items()
+    )
 
 
 def _judge_answers(model: Answerer, items: Sequence[Question], page: Path | None, title: str) -> Judged:

@@ -91,7 +91,7 @@ class MultiHeadAttention(nn.Module):
             if past is not None:
                 memory = past.extended(memory)
         if look.spans is not None:
-            return self.output(self._packed(query[0], memory, look, look.spans).flatten(1)[None])
+            return self.output(self._packed(query.squeeze(0), memory, look, look.spans).flatten(1)[None])
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
         if look.coverage is not None:
             weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)
@@ -102,7 +102,7 @@ class MultiHeadAttention(nn.Module):
 
     def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
         dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale
-        packed = query_NHD, memory.key[0], memory.value[0], spans
+        packed = query_NHD, memory.key.squeeze(0), memory.value.squeeze(0), spans  # a view: [0] has a gradient to fill
         if look.bias is None and scale is not None and not self.tap.watched and not slow_when_fused(query_NHD):
             return packed_attention(*packed, scale, dropout)
 

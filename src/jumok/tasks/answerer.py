@@ -145,7 +145,8 @@ class Answerer:
             scores = self.model(words.to(self.device), None if segments is None else segments.to(self.device))
             scores = scores.float().masked_fill(~words.mask.to(self.device)[..., None], torch.finfo(torch.float32).min)
             wanted = torch.from_numpy(found.spans[chosen]).to(self.device)
-            total += float(F.cross_entropy(scores, wanted, reduction="sum")) / 2
+            rivals = scores.transpose(1, 2).flatten(0, 1)
+            total += float(F.cross_entropy(rivals, wanted.flatten(), reduction="sum")) / 2
             table = scores.cpu().numpy()
             for row, index in enumerate(chosen.tolist()):
                 number, shift, first = (int(part[index]) for part in (found.question, found.shift, found.first))

@@ -42,7 +42,9 @@ class AnsweringObjective(Objective):
     def forward(self, batch: LabelledBatch) -> Loss:
         scores_BT2 = self.model(batch.words, batch.segments).float()
         scores_BT2 = scores_BT2.masked_fill(~batch.words.mask[..., None], torch.finfo(torch.float32).min)
-        loss = F.cross_entropy(scores_BT2, batch.labels, reduction="sum")  # (B, T, 2) against (B, 2): over T
+        # begin and end as rows of their own: over three dimensions the loss cannot be repeated exactly on a GPU
+        scores_NT, places_N = scores_BT2.transpose(1, 2).flatten(0, 1), batch.labels.flatten()
+        loss = F.cross_entropy(scores_NT, places_N, reduction="sum")
         return Loss(loss / 2, batch.tokens)
 
 
