@@ -29,19 +29,19 @@ DATA = ROOT.parent / "shared" / "data"
 TASKS: dict[str, dict[str, Any]] = {
     "sst2": {
         "task": "classification", "train": "glue/SST-2/train.tsv.gz", "test": "glue/SST-2/dev.tsv.gz",
-        "training": {"updates": 2200, "learning_rate": 1e-4},
+        "training": {"updates": 3000, "batch_tokens": 1024, "learning_rate": 1e-4, "metric": "accuracy", "r_drop": 1.0},
     },
     "mrpc": {
         "task": "classification", "train": "glue/MRPC/train.tsv.gz", "test": "glue/MRPC/dev.tsv.gz",
-        "training": {"updates": 600, "learning_rate": 1e-4},
+        "training": {"updates": 500, "learning_rate": 1e-4, "metric": "f1", "validate_every": 100},
     },
     "stsb": {
         "task": "regression", "train": "glue/STS-B/train.tsv.gz", "test": "glue/STS-B/dev.tsv.gz",
-        "training": {"updates": 600, "learning_rate": 1e-4},
+        "training": {"updates": 500, "learning_rate": 1e-4, "metric": "pearson", "validate_every": 100},
     },
     "chunks": {
         "task": "tagging", "train": "conll/conll2000.train.txt.gz", "test": "conll/conll2000.test.txt.gz",
-        "training": {"updates": 900, "learning_rate": 3e-4},
+        "training": {"updates": 900, "learning_rate": 3e-4, "metric": "f1"},
     },
 }  # fmt: skip
 

@@ -62,7 +62,7 @@ def read_checkpoint(folder: Path) -> Imported:
     if not where.is_file():
         raise BadInput(f"{folder}: no config.json there; the checkpoint of a BERT is a folder that has one")
     config = read_object(where)
-    section = section_of(config, str(where))
+    section = section_of(config, str(where)).model_copy(update={"pooling": pooling_of(folder)})
     rows = config.get("vocab_size")
     if type(rows) is not int or rows < 1:
         raise BadInput(f"{where}: vocab_size is {rows!r}; it must be the number of word vectors")
@@ -171,3 +171,9 @@ def _check_shape(tensor: Tensor, ours: str, where: str, config: Mapping[str, Any
 
 def _product(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape)) or "one number"
+
+
+def pooling_of(folder: Path) -> str:
+    """What stands for a text: a folder of Sentence Transformers says it beside the model."""
+    where = folder / "1_Pooling" / "config.json"
+    return "mean" if where.is_file() and read_object(where).get("pooling_mode_mean_tokens") is True else "first"

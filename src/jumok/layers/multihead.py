@@ -17,6 +17,7 @@ from jumok.layers.attention import ScaledDot, attention_weights, slow_when_fused
 from jumok.layers.linear import linear
 from jumok.layers.packed_attention import packed_attention, padded
 from jumok.layers.position import rotate
+from jumok.layers.products import linear_map
 from jumok.layers.spans import Spans
 from jumok.layers.tap import Tap
 
@@ -84,12 +85,12 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
         """x looks at `memory`; without one at itself, and at its past where it has one."""
-        query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
         if memory is None:
-            query = query if look.turns is None else rotate(query, look.turns)
-            memory = self.project(x_BTD, look.turns)
+            query, memory = self._own(x_BTD, look.turns)
             if past is not None:
                 memory = past.extended(memory)
+        else:
+            query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
         if look.spans is not None:
             return self.output(self._packed(query.squeeze(0), memory, look, look.spans).flatten(1)[None])
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
@@ -99,6 +100,20 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         seen_BHTD = self.tap(query_BHTD, key_BHSD, value_BHSD, look.mask, self.scorer, look.bias, look.causal, dropout)
         return self.output(seen_BHTD.transpose(1, 2).flatten(2))
+
+    def _own(self, x_BTD: Tensor, turns: Tensor | None) -> tuple[Tensor, KeyValue]:
+        """Queries, keys and values of the same words. On a GPU from one product: three narrow ones leave it half idle,
+        and their gradients of x would have to be added up."""
+        if x_BTD.is_cuda and self.training:
+            maps = (self.query, self.key, self.value)
+            weight, bias = torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps])
+            parts = linear_map(x_BTD, weight, bias).split([one.out_features for one in maps], dim=-1)
+            query, key, value = (part.unflatten(-1, (-1, self.head_width)) for part in parts)
+            own = KeyValue(key if turns is None else rotate(key, turns), value)
+        else:
+            query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
+            own = self.project(x_BTD, turns)
+        return query if turns is None else rotate(query, turns), own
 
     def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
         dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale

@@ -222,11 +222,11 @@ def _mixed(x):
 @triton.jit
 def _kept(seed, head, i, j, dropout):
     """z_ij for i and j that broadcast to a tile: 0 or 1 / (1 − dropout), a pure function of (seed, head, i, j)."""
+    least = (dropout * 4294967296.0).to(tl.uint32)
     of_head = _mixed(seed.to(tl.uint32) + _mixed(head.to(tl.uint32) + 0x9E3779B9))
     of_row = _mixed(i.to(tl.uint32) ^ of_head)
     random = _mixed(of_row + j.to(tl.uint32) * 0x9E3779B1)
-    uniform = (random >> 8).to(tl.int32).to(tl.float32) * (1.0 / 16777216.0)  # 24 bits: as many as a float holds
-    return tl.where(uniform >= dropout, 1.0 / (1.0 - dropout), 0.0)
+    return tl.where(random >= least, 1.0 / (1.0 - dropout), 0.0)
 
 
 @triton.jit

@@ -66,7 +66,10 @@ class Bert(nn.Module):
         return hidden
 
     def pooled(self, hidden_BTD: Tensor, words: Sequences | PackedSide | None = None) -> Tensor:
-        """c = tanh(W h_0 + b): (B, D), from the first word, which stands for the text."""
+        """c = tanh(W h_0 + b): (B, D), from the first word, which stands for the text; or the mean over all words."""
+        if self.section.pooling == "mean" and isinstance(words, Sequences):
+            mask_BT1 = words.mask[..., None]
+            return (hidden_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
         if isinstance(words, PackedSide):
             # a batch that repeats may tell of texts that are not there, behind the end
             first_BD = hidden_BTD[0, words.starts.clamp(max=hidden_BTD.size(1) - 1)]

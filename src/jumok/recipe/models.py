@@ -173,6 +173,9 @@ class BertSection(Section):
     segments: int = Field(
         2, ge=0, description="Texts that a row may consist of, each with a vector; 0: no such vectors."
     )
+    pooling: Literal["first", "mean"] = Field(
+        "first", description="What stands for a text: tanh(W h + b) of its first token, as in the paper; or the mean."
+    )
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
     attention_dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On the attention weights.")
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")

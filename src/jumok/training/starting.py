@@ -22,11 +22,12 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 READER = "reader."
-OWN = ("dropout", "attention_dropout", "activation_dropout")  # may differ from those it was pretrained with
+OWN = ("dropout", "attention_dropout", "activation_dropout", "pooling")  # may differ from the pretrained run's
 
 
 def with_start(recipe: Recipe) -> Recipe:
-    """The recipe with what its `start` brings. Dropouts that the recipe itself names stay as they are."""
+    """The recipe with what its `start` brings. Dropouts (and how a text is pooled) that the
+    recipe itself names stay as they are."""
     if recipe.start is None:
         return recipe
     if recipe.task not in ("pretraining", "translation", *LABELLED):
