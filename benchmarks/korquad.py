@@ -3,8 +3,8 @@
     python benchmarks/korquad.py [--pretrain 3] [--out FILE]
 
 Only the dev file is there (5,774 questions about 140 articles). It is split by article: a fifth of the questions is the
-test set, and no article is on both sides. Pretrained on Korean text: the contexts of the training articles, NSMC's training reviews
-and, where they are there, the Korean sides of mt-ko-en. EM and F1 as KorQuAD's own script computes them.
+test set, and no article is on both sides. Pretrained on Korean text: the contexts of the training articles, NSMC's
+training reviews and the Korean sides of mt-ko-en, where they are. EM and F1 as KorQuAD's own script computes them.
 """
 
 from __future__ import annotations

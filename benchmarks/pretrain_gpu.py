@@ -3,7 +3,7 @@
     python benchmarks/pretrain_gpu.py [--size base] [--engines "jumok compiled" "hf compiled" …] [--out results]
 
 BERT base, vocabulary 32k, 15 % hidden, dropout 0.1 (on the attention too), AdamW, clipping, bfloat16. Figures: tokens
-read a second (median of the rounds; all engines take turns) and peak memory. jumok trains through its own plan, masking,
+read a second (median of the rounds; all engines take turns) and peak memory. jumok trains through its plan, masking,
 `Step`, CUDA graphs and optimiser; the peer gets batches that are on the GPU already, without padding or a mask, with
 labels of −100 where nothing is hidden: all of its tokens go through the vocabulary, as the library does it.
 """
@@ -47,7 +47,7 @@ FIRST = 5  # id that stands for text
 
 
 class Text:
-    """Random running text, each line as long as a sequence has room for: a store and a tokenizer as the plan sees them."""
+    """Random running text, each line as long as there is room for: a store and a tokenizer as the plan sees them."""
 
     kind, specials = "wordpiece", SPECIALS
 
@@ -189,7 +189,10 @@ def main() -> None:
             if isinstance(engine, Ours):
                 row |= {"useful_flops_per_second": work / seconds, "waited": engine.waited / seconds}
             rows[name]["rounds"].append(row)
-    lines += ["| engine | tokens/s | step, ms | of peak | / hf compiled | GiB | waiting | start, s |", f"|{' --- |' * 8}"]
+    lines += [
+        "| engine | tokens/s | step, ms | of peak | / hf compiled | GiB | waiting | start, s |",
+        f"|{' --- |' * 8}",
+    ]
     for row in rows.values():
         for key in row["rounds"][0]:
             row[key] = statistics.median(one[key] for one in row["rounds"])
@@ -203,7 +206,12 @@ def main() -> None:
         )
     print("\n".join(lines))
     if chosen.out:
-        about = {"machine": lines[0], "peak": peak, "options": {k: str(v) for k, v in vars(chosen).items()}, "rows": rows}
+        about = {
+            "machine": lines[0],
+            "peak": peak,
+            "options": {k: str(v) for k, v in vars(chosen).items()},
+            "rows": rows,
+        }
         chosen.out.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
         chosen.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
 

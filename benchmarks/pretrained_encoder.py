@@ -1,4 +1,4 @@
-"""Translation that starts from a pretrained encoder: 5,000 pairs of Multi30k (de→en), beside the same network from scratch.
+"""Translation from a pretrained encoder: 5,000 pairs of Multi30k (de→en), beside the same network from scratch.
 
     python benchmarks/pretrained_encoder.py [--pretrain 2] [--out FILE]
 
@@ -88,8 +88,8 @@ def main() -> None:
                 "position": "rotary", "dropout": chosen.dropout, "reader": {**READER, "dropout": chosen.dropout},
             },
             "training": {
-                "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 400, "schedule": "inverse-sqrt", "metric": "bleu",
-                "updates": chosen.updates, "validate_every": 250, "checkpoint_every": 250, "keep": 1,
+                "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 400, "schedule": "inverse-sqrt",
+                "metric": "bleu", "updates": chosen.updates, "validate_every": 250, "checkpoint_every": 250, "keep": 1,
                 "validate_sentences": 500,
             },
         }  # fmt: skip

@@ -24,4 +24,6 @@ def huggingface(
 
     for note in import_bert(folder, run):
         typer.echo(note)
-    typer.echo(f"\nimported: {run}\nnext:     jumok train classify --start {run} --train examples.tsv --run runs/labels")
+    typer.echo(
+        f"\nimported: {run}\nnext:     jumok train classify --start {run} --train examples.tsv --run runs/labels"
+    )

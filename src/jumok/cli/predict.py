@@ -147,7 +147,7 @@ def embed(
     model = api.load(run, device)
     if not isinstance(model, api.TrainedReader):
         raise BadInput(f"{run} has learned {model.recipe.task}: vectors come from a BERT or a run made from one")
-    found = [model.embed(chunk, pooling, not raw) for chunk in _chunks(_lines(file))]  # type: ignore[arg-type]
+    found = [model.embed(chunk, pooling, not raw) for chunk in _chunks(_lines(file))]
     if not found:
         raise BadInput("there are no texts")
     vectors = np.concatenate(found)

@@ -38,7 +38,7 @@ def stretches(store: TextStore, room: int, documents: str, lines: tuple[int, int
     low, high = lines if lines is not None else (0, store.lines)
 
     def make() -> list[tuple[int, object]]:
-        return [column(part) for part in _cut(np.asarray(store.starts[low : high + 1]), room, documents)]  # type: ignore[misc]
+        return [column(part) for part in _cut(np.asarray(store.starts[low : high + 1]), room, documents)]
 
     name = derived_name("stretches", [VERSION, room, ["auto", "lines", "blank"].index(documents), low, high], _NOTHING)
     return Stretches(*store.kept(name, make))  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
-"""What is learned from besides pairs and running text: texts with a label, sentences with a tag for each word, questions
-about a text. Readers make these (`labelled.py`, `conll.py`, `squad.py`, `grammar/`); tasks encode them."""
+"""What is learned from besides pairs and running text: texts with a label, sentences with a tag for each word,
+questions about a text. Readers make these (`labelled.py`, `conll.py`, `squad.py`, `grammar/`); tasks encode them."""
 
 from __future__ import annotations
 

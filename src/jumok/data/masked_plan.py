@@ -138,9 +138,7 @@ class MaskedPlan:
             generator = np.random.default_rng([self.seed, update, number, HIDING])
             layout = self.plan.layouts[micro.corpus]
             size = _size(layout, self.texts[micro.corpus].lengths[micro.indices]) if isinstance(layout, Deal) else None
-            batches.append(
-                self.texts[micro.corpus].batch(micro.indices, generator, size, self.packed, micro.corpus)
-            )
+            batches.append(self.texts[micro.corpus].batch(micro.indices, generator, size, self.packed, micro.corpus))
         return batches
 
 

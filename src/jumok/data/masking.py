@@ -1,8 +1,8 @@
-"""Words hidden from a model that learns a language by guessing them (Devlin et al. 2019), anew each time a text is read.
+"""Words hidden from a model that learns a language by guessing them (Devlin et al. 2019), anew at each reading.
 
-Of the tokens a share must be guessed. Of these most read [MASK], some another word, some what they are: the model cannot
-know which of the words it sees are true, and must form an opinion of all. A row has at least one. Special tokens are
-neither hidden nor put in the place of others.
+Of the tokens a share must be guessed. Of these most read [MASK], some another word, some what they are: the model
+cannot know which of the words it sees are true, and must form an opinion of all. A row has at least one. Special tokens
+are neither hidden nor put in the place of others.
 """
 
 from __future__ import annotations

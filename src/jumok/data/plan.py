@@ -85,7 +85,7 @@ class LayoutPlan:
 
 
 class Plan(LayoutPlan):
-    """All batches of a run over pairs. `exclude` are pairs kept back for validation: of the first corpus, or by corpus."""
+    """The same over pairs. `exclude` are pairs kept back for validation: of the first corpus, or by corpus."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A test set of labelled examples, judged: what the model says about each, the scores, and a page to look at the errors."""
+"""A test set of labelled examples, judged: what the model says of each, the scores, a page to look at the errors."""
 
 from __future__ import annotations
 

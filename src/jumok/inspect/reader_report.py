@@ -50,7 +50,9 @@ def tags(model: Any, task: Any) -> ExtraSection:
             for word, given, true in zip(item.words, found, item.tags, strict=True)
         ]
         rows.append([" ".join(words)])
-    return ExtraSection("examples", "Validation sentences", _table(["words and their tags; what is wrong is bold"], rows))
+    return ExtraSection(
+        "examples", "Validation sentences", _table(["words and their tags; what is wrong is bold"], rows)
+    )
 
 
 def answers(model: Any, task: Any) -> ExtraSection:

@@ -107,8 +107,8 @@ class MultiHeadAttention(nn.Module):
         if x_BTD.is_cuda and self.training:
             maps = (self.query, self.key, self.value)
             weight, bias = torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps])
-            parts = linear_map(x_BTD, weight, bias).split([one.out_features for one in maps], dim=-1)
-            query, key, value = (part.unflatten(-1, (-1, self.head_width)) for part in parts)
+            parts = torch.split(linear_map(x_BTD, weight, bias), [one.out_features for one in maps], dim=-1)
+            query, key, value = (part.reshape(*part.shape[:-1], -1, self.head_width) for part in parts)
             own = KeyValue(key if turns is None else rotate(key, turns), value)
         else:
             query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))

@@ -212,7 +212,7 @@ def _write_rows(pointer, values, r, tokens, stride, WIDTH: tl.constexpr, WIDTH_2
 
 @triton.jit
 def _mixed(x):
-    """Every bit of a 32-bit number reaches every other (Wellons 2018, "lowbias32": bias 0.17, as good as it gets for two
+    """Every bit of a 32-bit number reaches every other (Wellons 2018, "lowbias32", the least biased with two
     multiplications). Philox, for each score of three kernels, took longer than the attention itself."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B

@@ -129,8 +129,8 @@ BELOW = re.compile(r"(?:^|reader\.)(?:embedding|segments|positions|norm)\.")
 
 
 def depth_of(name: str, layers: int) -> int:
-    """How far from the words a parameter of a BERT (or of a model around one) is: 0 the vectors of words, 1 … the layers,
-    one more what stands on them."""
+    """How far from the words a parameter of a BERT (or of a model around one) is: 0 the vectors of words, then the
+    layers, one more what stands on them."""
     found = LAYER.search(name)
     if found is not None:
         return int(found.group(1)) + 1

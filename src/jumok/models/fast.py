@@ -32,8 +32,10 @@ def fast_stepper(model: EncoderDecoder, precision: str = "float32") -> CPUSteppe
     the CPU, an attention that somebody observes); bfloat16 and int8 are for Transformers on the CPU only.
     """
     chosen = check_precision(precision)
-    plain = isinstance(model, Transformer) and model.reader is None and all(
-        weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters()
+    plain = (
+        isinstance(model, Transformer)
+        and model.reader is None
+        and all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     )
     if not plain and chosen != "float32":
         raise BadInput(f"--precision {chosen} is for Transformers on the CPU: leave it out for this model")

@@ -18,8 +18,8 @@ Reader = Any  # a Bert or a RecurrentReader: (words, segments) -> (B, T, D), and
 
 
 class RecurrentReader(nn.Module):
-    """h = recurrent layers, both ways, over E[x] + S[segment]. A text is the largest value of each number over its words
-    (Conneau et al. 2017): the end of a long text knows little of its beginning."""
+    """h = recurrent layers, both ways, over E[x] + S[segment]. A text is the largest value of each number over its
+    words (Conneau et al. 2017): the end of a long text knows little of its beginning."""
 
     def __init__(self, section: RecurrentReaderSection, vocabulary: int) -> None:
         super().__init__()

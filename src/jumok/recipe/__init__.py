@@ -15,12 +15,23 @@ from jumok.recipe.models import (
     TransformerSection,
 )
 from jumok.recipe.reading import about, assign, check, names, read
-from jumok.recipe.sections import Corpus, Data, FieldsSection, Masking, Search, Section, SeriesSection, TokenizerSection, Training
+from jumok.recipe.sections import (
+    Corpus,
+    Data,
+    FieldsSection,
+    Masking,
+    Search,
+    Section,
+    SeriesSection,
+    TokenizerSection,
+    Training,
+)
 from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking", "ModelSection", "Recipe",
-    "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
-    "TransformerLanguageSection", "TransformerSection", "about", "assign", "check", "dump", "explain", "names", "read",
+    "FORMAT", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking", "ModelSection",
+    "Recipe", "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section", "Seq2SeqSection",
+    "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection", "about",
+    "assign", "check", "dump", "explain", "names", "read",
 ]  # fmt: skip

@@ -195,7 +195,9 @@ class RecurrentReaderSection(Section):
     width: int = Field(512, ge=2, description="Width of the hidden state, of both directions together.")
     layers: int = Field(2, ge=1, description="Stacked recurrent layers.")
     bidirectional: bool = Field(True, description="Read in both directions.")
-    segments: int = Field(2, ge=0, description="Texts that a row may consist of, each with a vector; 0: no such vectors.")
+    segments: int = Field(
+        2, ge=0, description="Texts that a row may consist of, each with a vector; 0: no such vectors."
+    )
     dropout: float = Field(0.3, ge=0.0, lt=1.0, description="On embeddings, between layers, and before the labels.")
     forget_bias: float = Field(1.0, description="Starting bias of the LSTM's forget gate (0 is PyTorch's own).")
 

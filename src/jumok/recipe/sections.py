@@ -58,7 +58,7 @@ class Corpus(Section):
     )
     examples: Shards = Field(
         [],
-        description="Labelled examples: TSV, CSV or JSONL; tagged words (CoNLL, JSONL); questions (SQuAD's JSON, JSONL).",
+        description="Labelled examples: TSV, CSV, JSONL; tagged words (CoNLL, JSONL); questions (SQuAD's JSON, JSONL).",
     )
     fields: FieldsSection = Field(default_factory=FieldsSection, description="Where in `examples` things are.")
     columns: tuple[Column, Column] = Field(
@@ -169,7 +169,7 @@ class Data(Section):
     )
     documents: Literal["auto", "lines", "blank"] = Field(
         "auto",
-        description="Pretraining: a document is each line, or all lines up to a blank one; auto: blank, if there is any.",
+        description="Pretraining: a document is each line, or all lines up to a blank one; auto: blank, if any is.",
     )
 
 

@@ -75,7 +75,8 @@ class Recipe(Section):
         known = ("loss", *METRICS.get(self.task, ()))
         if self.training.metric not in known:
             raise ValueError(
-                f"training.metric: {self.training.metric} is not measured by task: {self.task}; use {' or '.join(known)}"
+                f"training.metric: {self.training.metric} is not measured by task: {self.task}; "
+                f"use {' or '.join(known)}"
             )
         return self
 

@@ -38,7 +38,12 @@ def device_search_fits(model: nn.Module, options: Options, device: torch.device 
     """Whether `generate_on_device` can do it: a Transformer on a GPU, all of it and observed by nobody, a plain search,
     rows that differ in their lengths only."""
     each = [options] if isinstance(options, SearchOptions) else list(options)
-    if torch.device(device).type != "cuda" or not isinstance(model, Transformer) or model.reader is not None or not each:
+    if (
+        torch.device(device).type != "cuda"
+        or not isinstance(model, Transformer)
+        or model.reader is not None
+        or not each
+    ):
         return False
     if any(type(parameter.data) is not torch.Tensor for parameter in model.parameters()):  # a shard of it
         return False

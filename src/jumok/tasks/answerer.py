@@ -115,9 +115,7 @@ def _tokens_of(question: Question, context: Encoded) -> tuple[int, int]:
 class Answerer:
     """Answers questions about texts."""
 
-    def __init__(
-        self, model: WordLabeller, tokenizer: Tokenizer, limits: AnswerLimits, device: torch.device
-    ) -> None:
+    def __init__(self, model: WordLabeller, tokenizer: Tokenizer, limits: AnswerLimits, device: torch.device) -> None:
         self.model, self.tokenizer, self.limits, self.device = model, tokenizer, limits, device
 
     def answer(self, question: str, context: str, best: int = 5) -> Answered:
@@ -158,7 +156,9 @@ class Answerer:
             for question, context, here, without in zip(questions, found.contexts, spans, none, strict=True)
         ], total / max(1, len(found.rows))
 
-    def _note(self, spans: dict[tuple[int, int], float], scores_T2: npt.NDArray[np.float32], first: int, kept: int) -> None:
+    def _note(
+        self, spans: dict[tuple[int, int], float], scores_T2: npt.NDArray[np.float32], first: int, kept: int
+    ) -> None:
         """The best spans of a window, by their place in the whole context."""
         tokens = len(scores_T2)
         if not tokens:

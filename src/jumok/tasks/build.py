@@ -39,9 +39,7 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
     "language": (RecurrentLanguageSection, TransformerLanguageSection),
     "forecasting": (ForecasterSection,),
     "pretraining": (BertSection,),
-    **dict.fromkeys(
-        ("classification", "regression", "tagging", "answering"), (BertSection, RecurrentReaderSection)
-    ),
+    **dict.fromkeys(("classification", "regression", "tagging", "answering"), (BertSection, RecurrentReaderSection)),
 }
 LABELLED: dict[str, type[ExampleTask]] = {
     "classification": ClassificationTask,

@@ -133,9 +133,7 @@ class ClassificationTask(ExampleTask):
         log_p = torch.log_softmax(torch.from_numpy(scores), dim=-1).numpy()
         loss = float(-log_p[np.arange(len(labels)), labels].mean())
         said, size = log_p.argmax(axis=-1), self.labelling.size
-        right, gold, predicted = (
-            np.bincount(each, minlength=size) for each in (labels[labels == said], labels, said)
-        )
+        right, gold, predicted = (np.bincount(each, minlength=size) for each in (labels[labels == said], labels, said))
         counts = right, gold, predicted
         f1 = float(f1_of(*counts)[1] if size == 2 and gold[1] else macro_f1(*counts))
         agreement = float(matthews(*counts))
@@ -154,8 +152,9 @@ def labels_of(items: Sequence[Example], labelling: Classes | Numbers) -> npt.NDA
         return np.array(values, np.float32)
     known = {name: number for number, name in enumerate(labelling.names)}
     return np.array(
-        [known[label] if (label := str(item.label)) in known else labelling.index(label, place_of(item)) for item in items],
+        [
+            known[label] if (label := str(item.label)) in known else labelling.index(label, place_of(item))
+            for item in items
+        ],
         np.int64,
     )
-
-

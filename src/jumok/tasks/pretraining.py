@@ -96,8 +96,8 @@ class PretrainingTask:
             first = self.stores[0]
             if len(first) < FEWEST or first.lines < 2:
                 raise BadInput(
-                    f"{place_of(data.train[0])}: {len(first)} tokens in {first.lines} lines are too few to keep any back "
-                    "for validation. Add text, or name validation text (--valid-text)."
+                    f"{place_of(data.train[0])}: {len(first)} tokens in {first.lines} lines are too few to keep any "
+                    "back for validation. Add text, or name validation text (--valid-text)."
                 )
             line = min(max(1, first.line_at(kept_back(first, data.hold_out))), first.lines - 1)
             learned = [texts(first, (0, line)), *learned]
@@ -126,7 +126,8 @@ class PretrainingTask:
 
     def sizes(self) -> str:
         tokens, valid = (sum(int(text.lengths.sum()) for text in part) for part in (self.plan.texts, self.valid))
-        return f"{tokens:,} tokens to learn from, {valid:,} for validation, {self.plan.batches_per_epoch:,} batches an epoch"
+        epoch = f"{self.plan.batches_per_epoch:,} batches an epoch"
+        return f"{tokens:,} tokens to learn from, {valid:,} for validation, {epoch}"
 
     def batches(self, update: int, only: Sequence[int] | None = None) -> list[MaskedBatch]:
         return self.plan.at(update, only)
@@ -152,7 +153,9 @@ class PretrainingTask:
     def _measure(self, text: MaskedTexts) -> dict[str, float]:
         model, sums = self.objective.model, np.zeros(5)
         generator = np.random.default_rng([self.recipe.seed, VALIDATION])
-        for chosen in length_batches(text.lengths, np.zeros(len(text.lengths), np.int64), self.recipe.training.batch_tokens):
+        for chosen in length_batches(
+            text.lengths, np.zeros(len(text.lengths), np.int64), self.recipe.training.batch_tokens
+        ):
             batch = text.batch(chosen, generator, None, packed=False).to(self.device)
             hidden_BTD = model.reader(batch.words, batch.segments)
             hidden_KD = hidden_BTD.flatten(0, 1)[batch.places]

@@ -94,9 +94,7 @@ class Tagger:
         return self._tags(sentences, tags)
 
     @torch.inference_mode()
-    def _tags(
-        self, sentences: Sequence[Words], truth: Sequence[Sequence[str]] | None
-    ) -> tuple[list[list[str]], float]:
+    def _tags(self, sentences: Sequence[Words], truth: Sequence[Sequence[str]] | None) -> tuple[list[list[str]], float]:
         if self.max_length < 3:
             raise BadInput(f"data.max_length {self.max_length} leaves no room for words")
         self.model.eval()

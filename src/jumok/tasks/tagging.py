@@ -94,7 +94,9 @@ class TaggingTask(ExampleTask):
         places, lengths = rows.places(indices)
         labels = self.labels[corpus][places]
         counted = int((labels != IGNORED).sum())
-        return LabelledBatch(words, spread(labels, lengths, IGNORED), counted, segments, tuple(indices.tolist()), corpus)
+        return LabelledBatch(
+            words, spread(labels, lengths, IGNORED), counted, segments, tuple(indices.tolist()), corpus
+        )
 
     def item_of(self, corpus: int, row: int) -> Tagged:
         return self.items[corpus][self.origins[corpus][row]]

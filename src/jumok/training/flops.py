@@ -80,7 +80,9 @@ def flops_of(objective: Objective) -> Flops | None:
         guess = 2 * section.width * (section.width + model.reader.embedding.num_embeddings)
         return Flops(guess, reader, 0, _looks(model), passes)
     if isinstance(model, TextLabeller | WordLabeller) and isinstance(model.reader, Bert):
-        return Flops(_products(model.reader.pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes)
+        return Flops(
+            _products(model.reader.pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes
+        )
     if isinstance(model, Forecaster):
         written = [part for part in (model.head, model.highway) if part is not None]
         return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)

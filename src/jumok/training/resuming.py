@@ -67,7 +67,11 @@ def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
 
 def _as_begun(given: Recipe, stored: Recipe) -> Recipe:
     """What a recipe becomes when a run begins. Where it started from may be gone: what it brought is in the run."""
-    if given.start is not None and given.start != stored.start and not RunFolder(Path(given.start)).recipe_file.exists():
+    if (
+        given.start is not None
+        and given.start != stored.start
+        and not RunFolder(Path(given.start)).recipe_file.exists()
+    ):
         raise BadInput(f"start: there is no run in {given.start}")
     if given.start is not None and not RunFolder(Path(given.start)).recipe_file.exists():
         brought = {"model": stored.model, "tokenizer": stored.tokenizer, "start": stored.start}
