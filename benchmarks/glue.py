@@ -29,7 +29,7 @@ DATA = ROOT.parent / "shared" / "data"
 TASKS: dict[str, dict[str, Any]] = {
     "sst2": {
         "task": "classification", "train": "glue/SST-2/train.tsv.gz", "test": "glue/SST-2/dev.tsv.gz",
-        "training": {"updates": 3000, "batch_tokens": 1024, "learning_rate": 1e-4, "metric": "accuracy", "r_drop": 1.0},
+        "training": {"updates": 2000, "batch_tokens": 1024, "learning_rate": 5e-5, "metric": "accuracy"},
     },
     "mrpc": {
         "task": "classification", "train": "glue/MRPC/train.tsv.gz", "test": "glue/MRPC/dev.tsv.gz",
@@ -37,6 +37,7 @@ TASKS: dict[str, dict[str, Any]] = {
     },
     "stsb": {
         "task": "regression", "train": "glue/STS-B/train.tsv.gz", "test": "glue/STS-B/dev.tsv.gz",
+        "model": {"pairs": "apart"},
         "training": {"updates": 500, "learning_rate": 1e-4, "metric": "pearson", "validate_every": 100},
     },
     "chunks": {
@@ -55,6 +56,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--updates", type=int, default=0, help="another number of updates: for a try")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--precision", default="auto")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     results: dict[str, Any] = {"options": {k: str(v) for k, v in vars(chosen).items()}}
@@ -63,14 +65,14 @@ def main() -> None:
         shutil.rmtree(run, ignore_errors=True)
         training = {
             "batch_tokens": 2048, "warmup": 60, "schedule": "linear", "weight_decay": 0.01, "label_smoothing": 0.0,
-            "layer_decay": 0.9, "validate_every": 200, "checkpoint_every": 200, "keep": 1, **about["training"],
+            "precision": chosen.precision, "layer_decay": 0.9, "validate_every": 200, "checkpoint_every": 200, "keep": 1, **about["training"],
         }  # fmt: skip
         if chosen.updates:
             training |= {"updates": chosen.updates}
         raw = {
             "task": about["task"], "start": str(chosen.start), "device": chosen.device, "seed": chosen.seed,
             "data": {"train": {"examples": [str(chosen.data / about["train"])]}, "max_length": 128},
-            "model": {"kind": "bert"}, "training": training,
+            "model": {"kind": "bert", **about.get("model", {})}, "training": training,
         }  # fmt: skip
         began = time.perf_counter()
         model = api.train(recipes.check(raw, name), run, report=False)

@@ -27,7 +27,7 @@ class LabelledBatch:
         return self.counted
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.labels)
 
     def to(self, device: torch.device | str) -> LabelledBatch:
         segments = None if self.segments is None else self.segments.to(device, non_blocking=True)
@@ -40,10 +40,19 @@ class LabelledBatch:
         return [self._rows(start, start + size) for start in range(0, len(self), size)]
 
     def _rows(self, start: int, stop: int) -> LabelledBatch:
-        words, labels = self.words.rows(start, stop), self.labels[start:stop]
+        words, labels = self._words(start, stop), self.labels[start:stop]
         width, wide = words.ids.size(1), self.words.ids.size(1)
         by_token = labels.dim() == 2 and labels.size(1) == wide  # an answer has two places, and no row so few tokens
         labels = labels[:, :width] if by_token else labels
         segments = None if self.segments is None else self.segments[start:stop, :width]
-        counted = round(self.counted * len(words) / len(self))
+        counted = round(self.counted * len(labels) / len(self))
         return LabelledBatch(words, labels, counted, segments, self.indices[start:stop], self.corpus)
+
+    def _words(self, start: int, stop: int) -> Sequences:
+        """Where two texts are read apart, the second ones stand behind all first ones."""
+        if len(self.words) == len(self):
+            return self.words.rows(start, stop)
+        stop = min(stop, len(self))
+        first, second = (slice(begin + start, begin + stop) for begin in (0, len(self)))
+        ids, lengths = (torch.cat([part[first], part[second]]) for part in (self.words.ids, self.words.lengths))
+        return Sequences(ids[:, : max(1, int(lengths.max()))], lengths)

@@ -82,6 +82,30 @@ class Rows:
         return words, Sequences.of_flat(self.segments[places].astype(np.int64), lengths).ids
 
 
+@dataclass(frozen=True)
+class PairRows:
+    """Two texts for each example, each in a row of its own."""
+
+    first: Rows
+    second: Rows
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def lengths(self) -> Integers:
+        """Of the longer one."""
+        return np.maximum(self.first.lengths, self.second.lengths)
+
+    def batch(self, indices: npt.ArrayLike) -> tuple[Sequences, None]:
+        """All first texts, then all second ones: twice as many rows as examples."""
+        parts = [rows.places(indices) for rows in (self.first, self.second)]
+        flat = np.concatenate(
+            [rows.ids[places] for rows, (places, _) in zip((self.first, self.second), parts, strict=True)]
+        )
+        return Sequences.of_flat(flat, np.concatenate([lengths for _, lengths in parts])), None
+
+
 def spread(values: npt.NDArray[np.int64], lengths: Integers, filler: int) -> Tensor:
     """A value for each token, end to end, as rows side by side; what is no token gets `filler`."""
     width = max(1, int(lengths.max())) if len(lengths) else 1

@@ -102,10 +102,10 @@ class Labels(nn.Module):
     """Scores of labels, W dropout(x) + b: of a text (x is c), or of each word (x is h); two labels of each word are how
     well an answer begins and ends there."""
 
-    def __init__(self, section: BertSection | RecurrentReaderSection, labels: int) -> None:
+    def __init__(self, section: BertSection | RecurrentReaderSection, labels: int, width: int | None = None) -> None:
         super().__init__()
         self.dropout = nn.Dropout(section.dropout)
-        self.scores = linear(section.width, labels)
+        self.scores = linear(width or section.width, labels)
         start(self.scores)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from jumok.data.batch import PAD, Sequences
 from jumok.layers.dropout import Dropout
@@ -58,16 +59,30 @@ def build_reader(section: BertSection | RecurrentReaderSection, vocabulary: int)
 
 
 class TextLabeller(nn.Module):
-    """Scores of labels (or numbers) for a text: (B, L)."""
+    """Scores of labels (or numbers) for a text: (B, L).
+
+    Two texts that are read apart (Reimers and Gurevych 2019) are compared by their vectors u and v, of equal length:
+    what is said stands on [u; v; |u − v|; u ⊙ v]. The rows are then all first texts, and all second ones behind them.
+    """
 
     def __init__(self, section: BertSection | RecurrentReaderSection, vocabulary: int, labels: int) -> None:
         super().__init__()
         self.reader: Reader = build_reader(section, vocabulary)
-        self.head = Labels(section, labels)
+        self.apart = reads_apart(section)
+        self.head = Labels(section, labels, 4 * section.width if self.apart else None)
 
     def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.head(self.reader.pooled(self.reader(words, segments), words))
+        pooled_BD: Tensor = self.reader.pooled(self.reader(words, segments), words)
+        if self.apart:
+            size = pooled_BD.size(-1) ** 0.5
+            u_BD, v_BD = (size * F.normalize(pooled_BD.float(), dim=-1)).chunk(2)
+            pooled_BD = torch.cat([u_BD, v_BD, (u_BD - v_BD).abs(), u_BD * v_BD], dim=-1)
+        scores: Tensor = self.head(pooled_BD)
         return scores
+
+
+def reads_apart(section: BertSection | RecurrentReaderSection) -> bool:
+    return isinstance(section, BertSection) and section.pairs == "apart"
 
 
 class WordLabeller(nn.Module):

@@ -176,6 +176,10 @@ class BertSection(Section):
     pooling: Literal["first", "mean"] = Field(
         "first", description="What stands for a text: tanh(W h + b) of its first token, as in the paper; or the mean."
     )
+    pairs: Literal["together", "apart"] = Field(
+        "together",
+        description="Two texts: in one row, where each word sees both; or each by itself, and their vectors compared.",
+    )
     dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On each sublayer's output and on the embeddings.")
     attention_dropout: float = Field(0.1, ge=0.0, lt=1.0, description="On the attention weights.")
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")

@@ -20,11 +20,11 @@ from torch.nn import functional as F
 
 from jumok.data.examples import Example
 from jumok.data.labelled_batch import LabelledBatch
-from jumok.data.rows import Rows
+from jumok.data.rows import PairRows, Rows
 from jumok.errors import BadInput
-from jumok.models.reader import TextLabeller
+from jumok.models.reader import TextLabeller, reads_apart
 from jumok.recipe import BertSection, RecurrentReaderSection
-from jumok.tasks.classifier import encode_texts, text_scores
+from jumok.tasks.classifier import text_rows, text_scores
 from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.label_scores import f1_of, macro_f1, matthews
 from jumok.tasks.labelling import Classes, Numbers, number_of
@@ -50,8 +50,11 @@ class ClassificationObjective(Objective):
     def forward(self, batch: LabelledBatch) -> Loss:
         if not self.training or not self.r_drop:
             return Loss(self.entropy(self.model(batch.words, batch.segments).float(), batch.labels), batch.tokens)
-        segments = None if batch.segments is None else batch.segments.repeat(2, 1)
-        scores_2BL = self.model(batch.words.twice(), segments).float()
+        if self.model.apart:  # whose rows stand in an order of their own
+            scores_2BL = torch.cat([self.model(batch.words) for _ in range(2)]).float()
+        else:
+            segments = None if batch.segments is None else batch.segments.repeat(2, 1)
+            scores_2BL = self.model(batch.words.twice(), segments).float()
         entropy = self.entropy(scores_2BL, batch.labels.repeat(2)) / 2
         first, second = F.log_softmax(scores_2BL, dim=-1).chunk(2)
         apart = 0.5 * ((first.exp() - second.exp()) * (first - second)).sum()
@@ -88,13 +91,14 @@ class ClassificationTask(ExampleTask):
         else:
             self.labelling = Classes.learned([str(item.label) for item in items])
 
-    def encode(self, items: Sequence[Example]) -> tuple[Rows, npt.NDArray[Any]]:
-        """In the first call the training data, then what was kept back: a label that training has not seen is named."""
-        rows, segments, cut = encode_texts(
-            self.tokenizer, [(item.text, item.second) for item in items], self.recipe.data.max_length
-        )
+    def encode(self, items: Sequence[Example]) -> tuple[Any, npt.NDArray[Any]]:
+        """A label that training has not seen is named."""
+        section = self.recipe.model
+        assert isinstance(section, BertSection | RecurrentReaderSection)
+        texts = [(item.text, item.second) for item in items]
+        rows, cut = text_rows(self.tokenizer, texts, self.recipe.data.max_length, reads_apart(section))
         self.tell_cut(cut, len(items))
-        return Rows.of(rows, segments), labels_of(items, self.labelling)
+        return rows, labels_of(items, self.labelling)
 
     def build(self) -> None:
         section, training = self.recipe.model, self.recipe.training
@@ -119,7 +123,7 @@ class ClassificationTask(ExampleTask):
         self.objective.eval()
         return self.weighted([self._measure(rows, labels) for rows, labels in self.held])
 
-    def _measure(self, rows: Rows, labels: npt.NDArray[Any]) -> dict[str, float]:
+    def _measure(self, rows: Rows | PairRows, labels: npt.NDArray[Any]) -> dict[str, float]:
         model = self.objective.model
         assert isinstance(model, TextLabeller)
         scores = text_scores(model, rows, self.device)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from jumok.data.plan import length_batches
-from jumok.data.rows import Rows, framed
+from jumok.data.rows import PairRows, Rows, framed
 from jumok.errors import BadInput
 from jumok.models.reader import TextLabeller
 from jumok.tasks.labelling import Classes, Numbers
@@ -51,8 +51,8 @@ class Classifier:
 
     def scores(self, texts: Sequence[Text]) -> Floats:
         """(N, L), before the softmax."""
-        rows, segments, _ = encode_texts(self.tokenizer, [_pair(text) for text in texts], self.max_length)
-        return text_scores(self.model, Rows.of(rows, segments), self.device)
+        rows, _ = text_rows(self.tokenizer, [_pair(text) for text in texts], self.max_length, self.model.apart)
+        return text_scores(self.model, rows, self.device)
 
     def probabilities(self, texts: Sequence[Text]) -> npt.NDArray[np.float64]:
         """(N, L) for the labels in their order."""
@@ -82,6 +82,19 @@ def _pair(text: Text) -> tuple[str, str | None]:
     return (text, None) if isinstance(text, str) else text
 
 
+def text_rows(
+    tokenizer: Tokenizer, texts: Sequence[tuple[str, str | None]], limit: int, apart: bool = False
+) -> tuple[Rows | PairRows, int]:
+    """Texts or pairs as a model reads them, in one row or `apart`; and how many were cut off at the limit."""
+    if not apart:
+        rows, segments, cut = encode_texts(tokenizer, texts, limit)
+        return Rows.of(rows, segments), cut
+    if any(second is None for _, second in texts):
+        raise BadInput("model.pairs: apart compares two texts, and there is only one: use together, or give pairs")
+    sides = [encode_texts(tokenizer, [(str(text[side]), None) for text in texts], limit) for side in (0, 1)]
+    return PairRows(*(Rows.of(rows) for rows, _, _ in sides)), sum(cut for _, _, cut in sides)
+
+
 def encode_texts(
     tokenizer: Tokenizer, texts: Sequence[tuple[str, str | None]], limit: int
 ) -> tuple[list[list[int]], list[list[int]], int]:
@@ -98,7 +111,7 @@ def encode_texts(
 
 
 @torch.inference_mode()
-def text_scores(model: nn.Module, rows: Rows, device: torch.device) -> Floats:
+def text_scores(model: nn.Module, rows: Rows | PairRows, device: torch.device) -> Floats:
     """What the model says of each row, (N, L), in the order of the rows."""
     model.eval()
     found: list[tuple[npt.NDArray[np.int64], Floats]] = []

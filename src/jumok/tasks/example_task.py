@@ -45,7 +45,7 @@ class ExampleTask:
         self.learn_labels(everything)
         if not self.kept:
             self._keep_back()
-        self.rows: list[Rows] = []
+        self.rows: list[Any] = []  # `Rows`, or what has their `lengths` and `batch`
         self.labels: list[Any] = []
         for part in self.items:
             rows, labels = self.encode(part)

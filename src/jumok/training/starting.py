@@ -22,7 +22,7 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 READER = "reader."
-OWN = ("dropout", "attention_dropout", "activation_dropout", "pooling")  # may differ from the pretrained run's
+OWN = ("dropout", "attention_dropout", "activation_dropout", "pooling", "pairs")  # may differ from the pretrained run's
 
 
 def with_start(recipe: Recipe) -> Recipe:
