@@ -128,8 +128,12 @@ class TrainedReader:
         self, texts: Sequence[Text], pooling: Pooling = "mean", normalise: bool = True
     ) -> npt.NDArray[np.float32]:
         """(N, D): a vector for each text (see `tasks.embedder.embed`)."""
-        limit = self.recipe.data.window if self.recipe.task == "pretraining" else self.recipe.data.max_length
-        return embed(self.reader, self.tokenizer, texts, limit, self.device, pooling, normalise)
+        return embed(self.reader, self.tokenizer, texts, self.limit, self.device, pooling, normalise)
+
+    @property
+    def limit(self) -> int:
+        """Tokens that it reads at once."""
+        return self.recipe.data.window if self.recipe.task == "pretraining" else self.recipe.data.max_length
 
 
 class TrainedFiller(TrainedReader, Filler):

@@ -29,6 +29,7 @@ from jumok.cli import (
     imports,
     lab,
     ladder,
+    patterns,
     positions,
     predict,
     recipes,
@@ -102,6 +103,7 @@ app.command("ablate")(ablate.ablate)
 app.command("attribute")(attribute.attribute)
 app.command("gates")(gates.gates)
 app.command("positions")(positions.positions)
+app.command("patterns")(patterns.patterns)
 app.add_typer(lab.app, name="lab")
 app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")

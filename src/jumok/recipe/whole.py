@@ -149,6 +149,16 @@ class Recipe(Section):
             raise ValueError(f"training.{key} is about the layers of a BERT, and model.kind is {self.model.kind}")
         if isinstance(self.model, BertSection) and training.freeze > self.model.layers:
             raise ValueError(f"training.freeze {training.freeze}: the model has {self.model.layers} layers")
+        if self.task in LABELLED and isinstance(self.model, BertSection):
+            self._positions_reach(self.model, self.data.max_length, "data.max_length")
+
+    @staticmethod
+    def _positions_reach(model: BertSection, needed: int, key: str) -> None:
+        if model.position == "learned" and model.max_positions < needed:
+            raise ValueError(
+                f"{key} {needed} is more than model.max_positions {model.max_positions}: learned positions could not "
+                "address the longest texts"
+            )
 
     def _windows_fit(self) -> None:
         model, window = self.model, self.data.window
@@ -206,6 +216,8 @@ class Recipe(Section):
         if model.tie_embeddings == "all" and not self.tokenizer.joint:
             raise ValueError("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.joint: true)")
         needed = self.data.max_length + 2  # with <sos> and <eos>
+        if model.reader is not None:
+            self._positions_reach(model.reader, needed, "data.max_length + 2 =")
         if model.position == "learned" and model.max_positions < needed:
             raise ValueError(
                 f"model.max_positions {model.max_positions} is less than data.max_length + 2 = {needed}: "
