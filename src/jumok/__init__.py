@@ -12,15 +12,27 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jumok.api import TrainedForecaster, TrainedLanguageModel, TrainedTranslator, load, load_translator, train
+    from jumok.api import (
+        TrainedAnswerer,
+        TrainedClassifier,
+        TrainedFiller,
+        TrainedForecaster,
+        TrainedLanguageModel,
+        TrainedTagger,
+        TrainedTranslator,
+        load,
+        load_translator,
+        train,
+    )
     from jumok.errors import BadInput, JumokError
     from jumok.inspect.record import record
     from jumok.recipe import Recipe, read
     from jumok.tasks.wishes import Sentence
 
 __all__ = [
-    "BadInput", "JumokError", "Recipe", "Sentence", "TrainedForecaster", "TrainedLanguageModel", "TrainedTranslator",
-    "__version__", "load", "load_translator", "read", "record", "train",
+    "BadInput", "JumokError", "Recipe", "Sentence", "TrainedAnswerer", "TrainedClassifier", "TrainedFiller",
+    "TrainedForecaster", "TrainedLanguageModel", "TrainedTagger", "TrainedTranslator", "__version__", "load",
+    "load_translator", "read", "record", "train",
 ]  # fmt: skip
 
 try:
@@ -35,6 +47,10 @@ _HOMES = {
     "TrainedTranslator": "jumok.api",
     "TrainedLanguageModel": "jumok.api",
     "TrainedForecaster": "jumok.api",
+    "TrainedFiller": "jumok.api",
+    "TrainedClassifier": "jumok.api",
+    "TrainedTagger": "jumok.api",
+    "TrainedAnswerer": "jumok.api",
     "record": "jumok.inspect.record",
     "BadInput": "jumok.errors",
     "JumokError": "jumok.errors",

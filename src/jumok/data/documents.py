@@ -15,7 +15,7 @@ from jumok.data.layout import derived_name
 from jumok.data.stored import column
 from jumok.data.text_store import TextStore
 
-VERSION = 1
+VERSION = 2
 Integers = npt.NDArray[np.int64]
 
 
@@ -38,7 +38,9 @@ def stretches(store: TextStore, room: int, documents: str, lines: tuple[int, int
     low, high = lines if lines is not None else (0, store.lines)
 
     def make() -> list[tuple[int, object]]:
-        return [column(part) for part in _cut(np.asarray(store.starts[low : high + 1]), room, documents)]
+        # how documents are parted is told by the whole text: a few lines kept back may have no blank one among them
+        blank = documents == "blank" or (documents == "auto" and bool((np.diff(store.starts[:-1]) == 1).any()))
+        return [column(part) for part in _cut(np.asarray(store.starts[low : high + 1]), room, blank)]
 
     name = derived_name("stretches", [VERSION, room, ["auto", "lines", "blank"].index(documents), low, high], _NOTHING)
     return Stretches(*store.kept(name, make))  # type: ignore[arg-type]
@@ -47,12 +49,10 @@ def stretches(store: TextStore, room: int, documents: str, lines: tuple[int, int
 _NOTHING = np.empty(0, np.int64)
 
 
-def _cut(starts: Integers, room: int, documents: str) -> tuple[Integers, Integers, Integers, Integers]:
-    """`starts`: where lines begin, and the end. Every line has one token more than words: its end."""
+def _cut(starts: Integers, room: int, blank: bool) -> tuple[Integers, Integers, Integers, Integers]:
+    """`starts`: where lines begin, and the end. Every line has one token more than words: its end. `blank`: documents
+    end at blank lines, not at each."""
     words = np.diff(starts) - 1
-    blank = words == 0
-    if documents == "auto":
-        documents = "blank" if bool(blank[:-1].any()) else "lines"
     begin: list[int] = []
     end: list[int] = []
     lengths: list[int] = []
@@ -69,7 +69,7 @@ def _cut(starts: Integers, room: int, documents: str) -> tuple[Integers, Integer
 
     for line, count in enumerate(words.tolist()):
         at = int(starts[line])
-        if not count or documents == "lines":
+        if not count or not blank:
             close(at)
             document += 1
             if not count:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from jumok.data.batch import Sequences
+from jumok.data.packing import NOTHING
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class LabelledBatch:
         by_token = labels.dim() == 2 and labels.size(1) == wide  # an answer has two places, and no row so few tokens
         labels = labels[:, :width] if by_token else labels
         segments = None if self.segments is None else self.segments[start:stop, :width]
-        counted = round(self.counted * len(labels) / len(self))
+        counted = int((labels != NOTHING).sum()) if by_token else len(labels)
         return LabelledBatch(words, labels, counted, segments, self.indices[start:stop], self.corpus)
 
     def _words(self, start: int, stop: int) -> Sequences:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from jumok.data.batch import Sequences
+from jumok.errors import BadInput
 from jumok.text.special import Specials
 
 Integers = npt.NDArray[np.int64]
@@ -25,6 +26,8 @@ def framed(
     Of two texts the longer one gives way (Devlin et al. 2019), from its end.
     """
     room = limit - (2 if second is None else 3)
+    if room < 1:
+        raise BadInput(f"data.max_length {limit} leaves no room for words")
     kept, other = len(first), 0 if second is None else len(second)
     if second is None:
         kept = min(kept, room)

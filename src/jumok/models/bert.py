@@ -42,6 +42,8 @@ class Bert(nn.Module):
         self.encoder = Stack(inner, section.layers, "self", "encoder")
         self.pooler = linear(section.width, section.width)
         self.apply(start)
+        if self.encoder.relative is not None:  # distances begin equal, as everywhere
+            nn.init.zeros_(self.encoder.relative.weight.weight)
 
     def forward(self, words: Sequences | PackedSide, segments: Tensor | None = None) -> Tensor:
         """(B, T, D). `segments` (B, T) says which of the texts of a row a word belongs to; without it, the first. Texts
