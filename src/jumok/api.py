@@ -149,8 +149,6 @@ def train(
         threads = held.enter_context(repeatable(chosen.threads, device, chosen.exact))
         saved = folder.tokenizer if resume and folder.tokenizer.is_dir() else None
         task = build_together(chosen, device, say, saved, ranks)
-        if chosen.start is not None and not resume:
-            put_weights(task.objective.model, chosen.start)
         fresh = TrainState(
             total=None if minutes else chosen.training.updates,
             minutes=minutes,
@@ -196,8 +194,10 @@ def _run(
 ) -> None:
     """The training itself, from the newest good checkpoint or from the start. One process writes and tells."""
     with Events([]) as events:
-        loop = Loop(task, recipe, folder, device, fresh, events, ranks)
         found = checkpoint.newest_good(folder, say, ranks=ranks) if resume else None
+        if found is None and recipe.start is not None:  # a run may also be killed before its first checkpoint
+            put_weights(task.objective.model, recipe.start)
+        loop = Loop(task, recipe, folder, device, fresh, events, ranks)
         if found is not None:
             loop.state = restored(loop.restore(found), fresh, say)
         if ranks.rank:

@@ -32,7 +32,7 @@ from jumok.tasks.example_task import LABELS
 from jumok.tasks.filler import Filler
 from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.generator import Generator
-from jumok.tasks.labelling import Numbers, classes_of, numbers_of, read_labels
+from jumok.tasks.labelling import Numbers, answers_of, classes_of, numbers_of, read_labels
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.series_forecaster import SeriesForecaster, load_series
 from jumok.tasks.tagger import Tagger
@@ -259,8 +259,8 @@ def _load_reader(run: RunFolder, recipe: Recipe, device: torch.device, say: Say)
         load_weights(run, words, device, say, size)
         loaded = TrainedTagger(words, tokenizer, tags, data.max_length, data.stride, device)
     elif recipe.task == "answering":
-        about = read_labels(file)
-        limits = AnswerLimits(data.max_length, data.stride, int(about["longest"]), bool(about["unanswerable"]))
+        longest, unanswerable = answers_of(read_labels(file), file)
+        limits = AnswerLimits(data.max_length, data.stride, longest, unanswerable)
         spans = WordLabeller(section, tokenizer.size, 2)
         load_weights(run, spans, device, say, size)
         loaded = TrainedAnswerer(spans, tokenizer, limits, device)
@@ -269,7 +269,7 @@ def _load_reader(run: RunFolder, recipe: Recipe, device: torch.device, say: Say)
         labelling = numbers_of(raw, file) if recipe.task == "regression" else classes_of(raw, file)
         texts = TextLabeller(section, tokenizer.size, 1 if isinstance(labelling, Numbers) else labelling.size)
         load_weights(run, texts, device, say, size)
-        loaded = TrainedClassifier(texts, tokenizer, labelling, data.max_length, device)
+        loaded = TrainedClassifier(texts, tokenizer, labelling, data.max_length, device, raw.get("pairs"))
     loaded.recipe, loaded.run = recipe, run
     return loaded
 

@@ -3,42 +3,82 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from jumok.cli.typed import require_text
-from jumok.errors import BadInput
+from jumok.errors import BadInput, Failure
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from jumok.api import TrainedAnswerer, TrainedClassifier, TrainedReader, TrainedTagger
+    from jumok.data.examples import Question
+    from jumok.tasks.answerer import Found
+    from jumok.text.tokenizer import Tokenizer
 
 RUN = typer.Option(..., "--run", help="A run folder.")
 DEVICE = typer.Option("auto", help="auto, cpu, cuda or mps.")
 AT_ONCE = 1024  # lines
+CHARACTERS = 4_000_000  # of the lines that are read at once, but for a line that has more by itself
+COUNTED = 10_000  # characters of a text in which unknown tokens are counted
 
 
-def _lines(file: Path | None) -> Iterator[str]:
-    from jumok.data.readers import read_lines
+def _chunks(file: Path | None) -> Iterator[tuple[int, list[str]]]:
+    """Lines, with the number of those before them: of a file many at once, of a pipe what has come so far."""
+    from jumok.streaming import Source
 
-    if file is not None:
-        yield from read_lines(file)
-        return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise BadInput(f"standard input, line {number}: not UTF-8 (byte {error.start + 1})") from None
+    for gathered in Source(path=file).chunks(AT_ONCE):
+        lines: list[str] = []
+        size = 0
+        for place, sentence in enumerate(gathered.sentences):
+            if lines and size + len(sentence.text) > CHARACTERS:
+                yield gathered.first + place - len(lines), lines
+                lines, size = [], 0
+            lines.append(sentence.text)
+            size += len(sentence.text)
+        yield gathered.first + len(gathered.sentences) - len(lines), lines
 
 
-def _chunks(lines: Iterable[str]) -> Iterator[list[str]]:
-    chunk: list[str] = []
-    for line in lines:
-        chunk.append(line)
-        if len(chunk) == AT_ONCE:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+class _Unknown:
+    """How much of the texts the vocabulary has no entry for: what is said of such a text is said of its length."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.tokens = self.unknown = 0
+
+    def count(self, texts: Sequence[str]) -> None:
+        for ids in self.tokenizer.encode([text[:COUNTED] for text in texts]):
+            self.tokens += len(ids)
+            self.unknown += ids.count(self.tokenizer.specials.unknown)
+
+    def tell(self) -> None:
+        if 2 * self.unknown > self.tokens:
+            share = f"{self.unknown:,} of {self.tokens:,} tokens"
+            typer.echo(f"note: {share} are not in the vocabulary of this run: it was trained on other texts", err=True)
+
+
+def _load(run: Path, device: str) -> TrainedReader:
+    """A run that reads texts, whose weights are numbers."""
+    from jumok import api
+    from jumok.inspect.healthy import require_numbers
+
+    model = api.load(run, device)
+    if not isinstance(model, api.TrainedReader):
+        raise BadInput(f"{run} has learned {model.recipe.task}: this needs a BERT, or a run that was made for reading")
+    require_numbers(model.model)
+    return model
+
+
+def _require_finite(run: Path, values: npt.ArrayLike) -> None:
+    import numpy as np
+
+    if not np.isfinite(values).all():
+        raise Failure(f"{run}: what the model computes is not a number. Its weights may have diverged")
 
 
 def predict(
@@ -54,69 +94,110 @@ def predict(
 ) -> None:
     """Labels, numbers or tags for your texts, one a line; answers to your questions."""
     from jumok import api
+    from jumok.streaming import open_output
 
     require_text(question=question, context=context)
-    model = api.load(run, device)
+    model = _load(run, device)
+    if isinstance(model, api.TrainedFiller):
+        raise BadInput(f"{run} has learned {model.recipe.task}: start a task from it (jumok train classify --start …)")
     if isinstance(model, api.TrainedAnswerer):
         _answer(model, file, question, context, best, as_json)
         return
     if question is not None or context is not None:
         raise BadInput(f"--question and --context are for runs that answer; {run} has learned {model.recipe.task}")
-    if isinstance(model, api.TrainedTagger):
-        for chunk in _chunks(_lines(file)):
-            words = [line.split() for line in chunk]
-            for line, tags in zip(words, model.predict(words), strict=True):
-                if as_json:
-                    typer.echo(json.dumps({"words": line, "tags": tags}, ensure_ascii=False))
-                else:
-                    typer.echo("".join(f"{word}\t{tag}\n" for word, tag in zip(line, tags, strict=True)))
-        return
-    if not isinstance(model, api.TrainedClassifier):
-        raise BadInput(f"{run} has learned {model.recipe.task}: there is nothing it could say about a text")
-    for chunk in _chunks(_lines(file)):
-        texts = [_text(line) for line in chunk]
-        for text, said in zip(texts, model.predict(texts), strict=True):
-            ranked = sorted(said.probabilities.items(), key=lambda item: -item[1])[:best]
-            if as_json:
-                about = {"text": text[0]} | ({"second": text[1]} if text[1] is not None else {})
-                told = {"probabilities": dict(ranked)} if ranked else {}
-                label: str | float = said.label if ranked else float(said.label)
-                typer.echo(json.dumps({**about, "label": label, **told}, ensure_ascii=False))
+    unknown = _Unknown(model.tokenizer)
+    with open_output(None) as output:
+        for before, lines in _chunks(file):
+            if isinstance(model, api.TrainedTagger):
+                output.write(_tags(model, lines, as_json))
             else:
-                typer.echo("\t".join(f"{name}\t{share:.4f}" for name, share in ranked) or said.label)
+                assert isinstance(model, api.TrainedClassifier)
+                output.write(_labels(model, lines, before, best, as_json))
+            unknown.count(lines)
+    unknown.tell()
 
 
-def _text(line: str) -> tuple[str, str | None]:
+def _tags(model: TrainedTagger, lines: Sequence[str], as_json: bool) -> list[str]:
+    """A word and its tag on each line, an empty line behind each sentence."""
+    words = [line.split() for line in lines]
+    found = zip(words, model.predict(words), strict=True)
+    if as_json:
+        return [json.dumps({"words": line, "tags": tags}, ensure_ascii=False) for line, tags in found]
+    return ["".join(f"{word}\t{tag}\n" for word, tag in zip(line, tags, strict=True)) for line, tags in found]
+
+
+def _labels(model: TrainedClassifier, lines: Sequence[str], before: int, best: int, as_json: bool) -> list[str]:
+    texts = [_text(line, number, model.pairs) for number, line in enumerate(lines, before + 1)]
+    found, told = model.predict(texts), []
+    _require_finite(model.run.path, [one.probability if one.probabilities else float(one.label) for one in found])
+    for text, said in zip(texts, found, strict=True):
+        ranked = sorted(said.probabilities.items(), key=lambda item: -item[1])[:best]
+        if as_json:
+            about = {"text": text[0]} | ({"second": text[1]} if text[1] is not None else {})
+            shares = {"probabilities": dict(ranked)} if ranked else {}
+            label: str | float = said.label if ranked else float(said.label)
+            told.append(json.dumps({**about, "label": label, **shares}, ensure_ascii=False))
+        else:
+            told.append("\t".join(f"{name}\t{share:.4f}" for name, share in ranked) or said.label)
+    return told
+
+
+def _text(line: str, number: int, pairs: bool | None) -> tuple[str, str | None]:
+    """What is on a line: two texts with a tab between, where the run has learned from pairs (or nobody knows)."""
     first, tab, second = line.partition("\t")
-    return first, second if tab else None
+    if pairs is False:
+        return line, None
+    if pairs and not tab and line.strip():
+        raise BadInput(f"line {number}: this run has learned from pairs of texts: write both, with a tab between them")
+    return first, second if tab or pairs else None
 
 
-def _answer(  # type: ignore[no-untyped-def]
-    model, file: Path | None, question: str | None, context: str | None, best: int, as_json: bool
+def _answer(
+    model: TrainedAnswerer, file: Path | None, question: str | None, context: str | None, best: int, as_json: bool
 ) -> None:
     from jumok.data.examples import Question
     from jumok.data.squad import read_questions
+    from jumok.streaming import open_output
 
     if file is not None and (question is not None or context is not None):
         raise BadInput("give a file with questions, or --question and --context, not both")
+    if (question is None) != (context is None):
+        given, missing = ("--question", "--context") if context is None else ("--context", "--question")
+        raise BadInput(f"{given} is given, but {missing} is missing")
     if file is not None:
         questions = read_questions([file], answered=False)
     elif question is None or context is None:
         raise BadInput("give --question and --context, or a file with questions (SQuAD's JSON, or JSONL)")
     else:
         questions = [Question(question, context)]
-    if any(not one.question.strip() or not one.context.strip() for one in questions):
-        raise BadInput("a question and a context are needed, and one of them is empty")
-    for one, found in zip(questions, model.answers(questions, best), strict=True):
-        answers = [found.best, *found.others][:best]
-        if as_json:
-            told = [{"text": each.text, "start": each.start, "probability": each.probability} for each in answers]
-            about = {"id": one.identity} if one.identity else {}
-            typer.echo(json.dumps({**about, "question": one.question, "answers": told}, ensure_ascii=False))
-        else:
-            name = f"{one.identity}\t" if one.identity else ""
-            for each in answers:
-                typer.echo(f"{name}{each.text or '(no answer)'}\t{each.probability:.4f}")
+    for one in questions:
+        if not one.question.strip() or not one.context.strip():
+            name = f"{file}, question {one.identity}: " if file is not None else ""
+            raise BadInput(f"{name}a question and a context are needed, and one of them is empty")
+    unknown = _Unknown(model.tokenizer)
+    with open_output(None) as output:
+        for start in range(0, len(questions), AT_ONCE):
+            part = questions[start : start + AT_ONCE]
+            for one, found in zip(part, model.answers(part, best), strict=True):
+                answers = [found.best, *found.others][:best]
+                _require_finite(model.run.path, [each.probability for each in answers])
+                output.write(_answers(one, answers, as_json))
+            unknown.count([text for one in part for text in (one.question, one.context)])
+    unknown.tell()
+
+
+def _answers(one: Question, answers: Sequence[Found], as_json: bool) -> list[str]:
+    if as_json:
+        told = [{"text": each.text, "start": each.start, "probability": each.probability} for each in answers]
+        about = {"id": one.identity} if one.identity else {}
+        return [json.dumps({**about, "question": one.question, "answers": told}, ensure_ascii=False)]
+    name = f"{one.identity}\t" if one.identity else ""
+    return [f"{name}{_on_a_line(each.text) or '(no answer)'}\t{each.probability:.4f}" for each in answers]
+
+
+def _on_a_line(text: str) -> str:
+    """A context may have lines and tabs of its own; a line of the output is one answer."""
+    return " ".join(text.split())
 
 
 def embed(
@@ -130,9 +211,6 @@ def embed(
     device: str = DEVICE,
 ) -> None:
     """Texts as vectors: similar texts are near each other (their inner product is the cosine)."""
-    import numpy as np
-
-    from jumok import api
     from jumok.tasks.embedder import POOLINGS
 
     if pooling not in POOLINGS:
@@ -144,27 +222,67 @@ def embed(
         raise BadInput(f"--output {output}: name a file in a folder that exists")
     if output is not None and file is not None and output.exists() and output.samefile(file):
         raise BadInput(f"--output {output}: that is the text itself")
-    model = api.load(run, device)
-    if not isinstance(model, api.TrainedReader):
-        raise BadInput(f"{run} has learned {model.recipe.task}: vectors come from a BERT or a run made from one")
-    found = [model.embed(chunk, pooling, not raw) for chunk in _chunks(_lines(file))]
+    model = _load(run, device)
+    unknown = _Unknown(model.tokenizer)
+
+    def vectors() -> Iterator[npt.NDArray[np.float32]]:
+        for _, lines in _chunks(file):
+            made = model.embed(lines, pooling, not raw)
+            _require_finite(run, made)
+            unknown.count(lines)
+            yield made
+
+    if output is None:
+        _print_vectors(vectors())
+    else:
+        count, width = _write_vectors(vectors(), output)
+        typer.echo(f"{count:,} vectors of {width} numbers: {output}")
+    unknown.tell()
+
+
+def _rows(vectors: npt.NDArray[np.float32]) -> list[str]:
+    return ["\t".join(f"{value:.6g}" for value in row) for row in vectors]
+
+
+def _print_vectors(parts: Iterator[npt.NDArray[np.float32]]) -> None:
+    from jumok.streaming import open_output
+
+    count = 0
+    with open_output(None) as output:
+        for part in parts:
+            output.write(_rows(part))
+            count += len(part)
+    if not count:
+        raise BadInput("there are no texts")
+
+
+def _write_vectors(parts: Iterator[npt.NDArray[np.float32]], output: Path) -> tuple[int, int]:
+    """All or nothing: a file that is there is a whole one."""
+    import os
+
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    from jumok.files import disk_errors_named
+
+    found = list(parts)
     if not found:
         raise BadInput("there are no texts")
     vectors = np.concatenate(found)
-    if suffix == ".npy":
-        np.save(str(output), vectors)
-    elif suffix == ".safetensors":
-        from safetensors.numpy import save_file
-
-        save_file({"embeddings": vectors}, str(output))
-    else:
-        text = "".join("\t".join(f"{value:.6g}" for value in row) + "\n" for row in vectors)
-        if output is None:
-            sys.stdout.write(text)
-        else:
-            output.write_text(text, encoding="utf-8", newline="\n")
-    if output is not None:
-        typer.echo(f"{vectors.shape[0]:,} vectors of {vectors.shape[1]} numbers: {output}")
+    temporary = output.with_name(f".{output.name}.writing-{os.getpid()}{output.suffix}")
+    with disk_errors_named("writing the vectors", output, "Free some space, or name another --output."):
+        try:
+            if output.suffix == ".npy":
+                np.save(str(temporary), vectors)
+            elif output.suffix == ".safetensors":
+                save_file({"embeddings": vectors}, str(temporary))
+            else:
+                text = "".join(f"{row}\n" for row in _rows(vectors))
+                temporary.write_text(text, encoding="utf-8", newline="\n")
+            temporary.replace(output)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return vectors.shape[0], vectors.shape[1]
 
 
 def fill(
@@ -178,10 +296,14 @@ def fill(
     from jumok import api
 
     require_text(text=text)
-    model = api.load(run, device)
+    model = _load(run, device)
     if not isinstance(model, api.TrainedFiller):
         raise BadInput(f"{run} has learned {model.recipe.task}: hidden words are guessed by a pretrained run")
     found = model.fill(text, best)
+    _require_finite(run, [guess.probability for guesses in found for guess in guesses])
+    unknown = _Unknown(model.tokenizer)
+    unknown.count(text.split("[MASK]"))
+    unknown.tell()
     if as_json:
         places = [[{"token": g.token, "probability": g.probability, "text": g.text} for g in one] for one in found]
         typer.echo(json.dumps(places, ensure_ascii=False, indent=1))

@@ -6,6 +6,7 @@ longer than a stretch may be is cut where it is full. The lines' own ends (an <e
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,10 +54,10 @@ def _cut(starts: Integers, room: int, blank: bool) -> tuple[Integers, Integers, 
     """`starts`: where lines begin, and the end. Every line has one token more than words: its end. `blank`: documents
     end at blank lines, not at each."""
     words = np.diff(starts) - 1
-    begin: list[int] = []
-    end: list[int] = []
-    lengths: list[int] = []
-    numbers: list[int] = []
+    begin = array("q")
+    end = array("q")
+    lengths = array("q")
+    numbers = array("q")
     document, held = 0, 0  # words in the stretch that is being filled
 
     def close(at: int) -> None:

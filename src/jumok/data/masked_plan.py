@@ -13,6 +13,7 @@ from jumok.data.documents import Stretches, stretches, words_of
 from jumok.data.layout import lay_out_lengths
 from jumok.data.masked_batch import MaskedBatch
 from jumok.data.masking import Hider
+from jumok.data.packing import NOTHING
 from jumok.data.plan import LayoutPlan
 from jumok.data.text_store import TextStore
 from jumok.errors import BadInput
@@ -20,6 +21,7 @@ from jumok.recipe import Masking
 from jumok.text.tokenizer import Tokenizer
 
 HIDING = 11  # what is drawn, part of the key
+TRIES = 16  # stretches that are asked for a foreign part
 Integers = npt.NDArray[np.int64]
 
 
@@ -46,12 +48,9 @@ class MaskedTexts:
         if window <= self.added + 1:
             raise BadInput(f"data.window {window} leaves no room for words")
         self.found: Stretches = stretches(store, window - self.added, documents, lines)
+        self.lengths: Integers = np.asarray(self.found.lengths) + self.added
         words = np.array([id for id in range(tokenizer.size) if not tokenizer.is_special(id)], np.int64)
         self.hide = Hider(masking, self.specials.mask, words, tokenizer.continues())
-
-    @property
-    def lengths(self) -> Integers:
-        return np.asarray(self.found.lengths) + self.added
 
     def batch(
         self, chosen: Integers, generator: np.random.Generator, size: int | None, packed: bool, corpus: int = 0
@@ -63,11 +62,11 @@ class MaskedTexts:
             return MaskedBatch.of(hidden, lengths, None, None, size, packed, tuple(chosen.tolist()), corpus)
         rows, segments, order = [], [], []
         for number in chosen.tolist():
-            first, second, swapped = self._halves(number, generator)
+            first, second, stands = self._halves(number, generator)
             row = [self.specials.start, *first, self.specials.end, *second, self.specials.end]
             rows.append(np.array(row, np.int64))
             segments.append(np.repeat(np.array([0, 1]), [len(first) + 2, len(second) + 1]))
-            order.append(int(swapped))
+            order.append(stands)
         lengths = np.array([len(row) for row in rows], np.int64)
         hidden = self.hide(np.concatenate(rows), lengths, generator)
         parts, told = np.concatenate(segments), np.array(order, np.int64)
@@ -83,31 +82,35 @@ class MaskedTexts:
         ids[inner] = flat
         return ids, lengths + 2
 
-    def _halves(self, number: int, generator: np.random.Generator) -> tuple[list[int], list[int], bool]:
-        """Two halves of a stretch, cut at the line's end nearest to its middle, and whether they do not stand as they
-        did: in each other's place (order), or the second from another document (next)."""
-        first, second = self._parts(number)
-        wrong = bool(generator.random() < 0.5)
-        if wrong and self.masking.sentences == "order":
-            first, second = second, first
-        elif wrong:
+    def _halves(self, number: int, generator: np.random.Generator) -> tuple[list[int], list[int], int]:
+        """Two parts of a stretch, cut at a line's end (or anywhere, where there is none inside), and how they stand: as
+        they did (0), in each other's place (order) or with a second one from another document (next) (1), or that there
+        are no two. How long they are must not tell: the cut is drawn, and a foreign part is as long as the own one.
+        """
+        words, ends = self._words(number)
+        if len(words) < 2:
+            return words, [], NOTHING
+        cut = int(ends[generator.integers(0, len(ends))]) if len(ends) else int(generator.integers(1, len(words)))
+        first, second = words[:cut], words[cut:]
+        if generator.random() < 0.5:
+            return first, second, 0
+        if self.masking.sentences == "order":
+            return second, first, 1
+        for _ in range(TRIES):
             other = int(generator.integers(0, len(self.found)))
-            if self.found.document[other] == self.found.document[number]:
-                other = (other + len(self.found) // 2) % len(self.found)
-            wrong = bool(self.found.document[other] != self.found.document[number])
-            if wrong:
-                second = self._parts(other)[1][: max(1, len(second))]
-        return first, second, wrong
+            longer = int(self.found.lengths[other]) - len(second)
+            if longer >= 0 and self.found.document[other] != self.found.document[number]:
+                begin = int(generator.integers(0, longer + 1))
+                return first, self._words(other)[0][begin : begin + len(second)], 1
+        return first, second, 0  # there is no other document that is long enough
 
-    def _parts(self, number: int) -> tuple[list[int], list[int]]:
+    def _words(self, number: int) -> tuple[list[int], Integers]:
+        """The words of a stretch, and after how many of them a line ends inside of it."""
         span = np.asarray(self.store.ids[int(self.found.begin[number]) : int(self.found.end[number])], np.int64)
         is_end = span == self.specials.end
-        words, middle = span[~is_end], (len(span) - int(is_end.sum())) // 2
-        cuts = np.flatnonzero(is_end)
-        before = cuts - np.arange(len(cuts))  # words before each line's end
-        inner = before[(before > 0) & (before < len(words))]
-        at = int(inner[np.abs(inner - middle).argmin()]) if len(inner) else max(1, middle)
-        return words[:at].tolist(), words[at:].tolist()
+        words, cuts = span[~is_end], np.flatnonzero(is_end)
+        before = cuts - np.arange(len(cuts))
+        return words.tolist(), np.unique(before[(before > 0) & (before < len(words))])
 
 
 class MaskedPlan:

@@ -41,16 +41,19 @@ class Hider:
         row_of_unit = np.zeros(count, np.int64)
         row_of_unit[unit[unit >= 0]] = row[unit >= 0]
         tokens = np.bincount(row[unit >= 0], minlength=len(lengths))
-        # a row's units in random order, taken as long as they fit into its share
+        # a row's units in random order, as many as make up its share: the one that would be too much comes in with the
+        # probability that the share is right on the average
         order = np.lexsort((generator.random(count), row_of_unit))
         taken = np.cumsum(size[order])
         first = np.searchsorted(row_of_unit[order], np.arange(len(lengths)))
-        before = np.concatenate([[0], taken])[first][row_of_unit[order]]
-        share = self._share(tokens, generator)[row_of_unit[order]]
-        opens = np.zeros(count, bool)
-        opens[first[first < count]] = True
+        before = taken - size[order] - np.concatenate([[0], taken])[first][row_of_unit[order]]
+        missing = tokens[row_of_unit[order]] * self.masking.rate - before
+        picked = generator.random(count) * size[order] < missing
+        hidden_in = np.bincount(row_of_unit[order][picked], minlength=len(lengths))
+        bare = np.flatnonzero((hidden_in == 0) & (tokens > 0))  # a row that would teach nothing
+        picked[first[bare]] = True
         chosen_unit = np.zeros(count, bool)
-        chosen_unit[order] = (taken - before <= share) | (opens & (share > 0))
+        chosen_unit[order] = picked
         chosen = (unit >= 0) & chosen_unit[np.maximum(unit, 0)] if count else unit >= 0
         places = np.flatnonzero(chosen)
         read = ids.copy()
@@ -59,13 +62,6 @@ class Hider:
         hidden, other = self.masking.hidden, self.masking.other
         read[places] = np.where(fate < hidden, self.mask, np.where(fate < hidden + other, others, ids[places]))
         return Hidden(read, places, ids[places])
-
-    def _share(self, tokens: Integers, generator: np.random.Generator) -> Integers:
-        """How many tokens of each row: the rate on the average, one at least where there are any."""
-        exact = tokens * self.masking.rate
-        whole = np.floor(exact).astype(np.int64)
-        whole += generator.random(len(tokens)) < exact - whole
-        return np.where(tokens > 0, np.maximum(whole, 1), 0)
 
     def _units(self, ids: Integers, row: Integers) -> Integers:
         word = self.is_word[ids]

@@ -97,8 +97,8 @@ class PairRows:
 
     @property
     def lengths(self) -> Integers:
-        """Of the longer one."""
-        return np.maximum(self.first.lengths, self.second.lengths)
+        """Of both, as they are padded to the longer one."""
+        return 2 * np.maximum(self.first.lengths, self.second.lengths)
 
     def batch(self, indices: npt.ArrayLike) -> tuple[Sequences, None]:
         """All first texts, then all second ones: twice as many rows as examples."""

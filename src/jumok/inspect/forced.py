@@ -167,6 +167,9 @@ def _weights(
             weights = seen.weights(tap.name)
             if weights.dim() == 4:
                 weights = weights.mean(dim=1) if view.head is None else weights[:, view.head]
+            if kind == "self" and getattr(model, "reader", None) is not None:
+                weights = weights[:, 1:, 1:]  # without what a pretrained reader puts before every text
+                weights = weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)
             shown.append(weights.numpy())
         weights_BVTS = np.stack(shown, axis=1)
         for index, (source, row) in enumerate(zip(sources, rows, strict=True)):

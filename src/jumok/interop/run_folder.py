@@ -27,7 +27,7 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     torch.manual_seed(1)  # for what the checkpoint does not have
     model = HiddenWords(Bert(found.section, found.tokenizer.size))
     given = {f"reader.{name}": tensor for name, tensor in found.encoder.items()} | found.hidden_words
-    unfilled, unexpected = model.load_state_dict(given, strict=False)
+    _, unexpected = model.load_state_dict(given, strict=False)
     if unexpected:
         raise BadInput(f"{folder}: {unexpected[0]} has no place in the model that its config.json describes")
     raw = {
@@ -62,8 +62,4 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     ]
     if not found.hidden_words:
         notes.append("it has no head that guesses words: `jumok fill` would guess at random until one is trained")
-    if unfilled and any("pooler" in name for name in unfilled):
-        notes.append("it has no pooler: one is begun anew and learned with a task")
-    if found.ignored:
-        notes.append(f"not read: {', '.join(found.ignored[:5])}{' …' if len(found.ignored) > 5 else ''}")
     return notes

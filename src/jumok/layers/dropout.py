@@ -55,7 +55,7 @@ def hashed_dropout(x: Tensor, p: float) -> Tensor:
     """x ⊙ z / (1 − p), where z follows from its place and one number that is drawn."""
     seed = torch.randint(-(2**31), 2**31 - 1, (1,), dtype=torch.int32, device=x.device)
     places = torch.arange(x.numel(), dtype=torch.int32, device=x.device).view(x.shape)
-    bits = mixed(places ^ mixed(seed))
+    bits = mixed(mixed(places) + mixed(seed))
     # 31 bits: the sign is left out
     return torch.where((bits & 0x7FFFFFFF) >= round(p * 2**31), x * (1 / (1 - p)), 0.0).to(x.dtype)
 

@@ -68,16 +68,26 @@ class Bert(nn.Module):
         return hidden
 
     def pooled(self, hidden_BTD: Tensor, words: Sequences | PackedSide | None = None) -> Tensor:
-        """c = tanh(W h_0 + b): (B, D), from the first word, which stands for the text; or the mean over all words."""
-        if self.section.pooling == "mean" and isinstance(words, Sequences):
-            mask_BT1 = words.mask[..., None]
-            return (hidden_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+        """What stands for a text, (B, D): c, or the mean over all words (of texts side by side)."""
+        if self.section.pooling == "first":
+            return self.first(hidden_BTD, words)
+        assert isinstance(words, Sequences)
+        return mean_over(hidden_BTD, words)
+
+    def first(self, hidden_BTD: Tensor, words: Sequences | PackedSide | None = None) -> Tensor:
+        """c = tanh(W h_0 + b): (B, D), from the first word."""
         if isinstance(words, PackedSide):
             # a batch that repeats may tell of texts that are not there, behind the end
             first_BD = hidden_BTD[0, words.starts.clamp(max=hidden_BTD.size(1) - 1)]
         else:
             first_BD = hidden_BTD[:, 0]
         return torch.tanh(self.pooler(for_products(first_BD)))
+
+
+def mean_over(hidden_BTD: Tensor, words: Sequences) -> Tensor:
+    """The mean over the real words of each text: (B, D)."""
+    mask_BT1 = words.mask[..., None]
+    return (hidden_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
 
 
 class HiddenWords(Predictor):
@@ -127,16 +137,16 @@ def start(module: nn.Module) -> None:
 
 
 LAYER = re.compile(r"(?:^|\.)encoder\.blocks\.(\d+)\.")
-BELOW = re.compile(r"(?:^|reader\.)(?:embedding|segments|positions|norm)\.")
+BELOW = re.compile(r"(?:^|\.)reader\.(?:embedding|segments|positions|norm)\.")  # a head may have a norm of its own
 
 
 def depth_of(name: str, layers: int) -> int:
-    """How far from the words a parameter of a BERT (or of a model around one) is: 0 the vectors of words, then the
-    layers, one more what stands on them."""
+    """How far from the words a parameter of a model around a BERT is: 0 the vectors of words, then the layers, one more
+    what stands on them."""
     found = LAYER.search(name)
     if found is not None:
         return int(found.group(1)) + 1
-    return 0 if BELOW.match(name) else layers + 1
+    return 0 if BELOW.search(name) else layers + 1
 
 
 def freeze(model: nn.Module, depth: int, layers: int) -> None:

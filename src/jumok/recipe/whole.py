@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from jumok.recipe.models import (
     BertSection,
     ModelSection,
+    RecurrentReaderSection,
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
@@ -144,6 +145,9 @@ class Recipe(Section):
                     )
         if training.class_weights != "none" and self.task not in ("classification", "tagging"):
             raise ValueError(f"training.class_weights is about labels, and task: {self.task} has none")
+        asks = self.task == "answering" or (self.task == "pretraining" and self.masking.sentences != "none")
+        if asks and isinstance(self.model, BertSection | RecurrentReaderSection) and self.model.segments == 1:
+            raise ValueError("model.segments 1: rows of two texts need a vector for each (2), or none (0)")
         if (training.layer_decay < 1 or training.freeze) and not isinstance(self.model, BertSection):
             key = "freeze" if training.freeze else "layer_decay"
             raise ValueError(f"training.{key} is about the layers of a BERT, and model.kind is {self.model.kind}")

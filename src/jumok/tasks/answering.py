@@ -35,9 +35,9 @@ class AnsweringObjective(Objective):
     model: WordLabeller
     counted = "windows"
 
-    def __init__(self, model: WordLabeller, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: WordLabeller) -> None:
         super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model = model
 
     def forward(self, batch: LabelledBatch) -> Loss:
         scores_BT2 = self.model(batch.words, batch.segments).float()
@@ -72,10 +72,10 @@ class AnsweringTask(ExampleTask):
         return question_rows(self.tokenizer, items, self.recipe.data.max_length, self.recipe.data.stride)
 
     def build(self) -> None:
-        section, training, data = self.recipe.model, self.recipe.training, self.recipe.data
+        section, data = self.recipe.model, self.recipe.data
         assert isinstance(section, BertSection | RecurrentReaderSection)
         model = WordLabeller(section, self.tokenizer.size, 2)
-        self.objective = AnsweringObjective(model, training.label_smoothing)
+        self.objective = AnsweringObjective(model)
         limits = AnswerLimits(data.max_length, data.stride, self.longest, self.unanswerable)
         self.answerer = Answerer(model, self.tokenizer, limits, self.device)
 

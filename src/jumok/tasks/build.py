@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from jumok.errors import BadInput
 from jumok.layers.stack import compute_again
-from jumok.models.bert import freeze
+from jumok.models.bert import Bert, freeze
 from jumok.recipe import (
     BertSection,
     ForecasterSection,
@@ -55,9 +56,22 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
     if recipe.training.checkpoint_activations:
         compute_again(task.objective.model)
         setattr(task.objective.model, "replays", False)  # noqa: B010  dropout is drawn twice there, which a recording cannot
+    leave_unused(recipe, task.objective.model)
     if recipe.training.freeze and isinstance(recipe.model, BertSection):
         freeze(task.objective.model, recipe.training.freeze, recipe.model.layers)
     return task
+
+
+def leave_unused(recipe: Recipe, model: nn.Module) -> None:
+    """A BERT's pooler that nothing stands on has no gradient: weight decay would shrink it, but not on every path."""
+    pools = (
+        recipe.masking.sentences != "none"
+        if recipe.task == "pretraining"
+        else recipe.task in ("classification", "regression") and getattr(recipe.model, "pooling", "") == "first"
+    )
+    reader = getattr(model, "reader", None)
+    if isinstance(reader, Bert) and not pools:
+        reader.pooler.requires_grad_(False)
 
 
 def check_model(recipe: Recipe) -> None:

@@ -35,7 +35,7 @@ from jumok.tasks.sources import place_of
 
 class ClassificationObjective(Objective):
     """With R-Drop (Liang et al. 2021) each batch goes through twice, and both predictions p, q must agree:
-    α/2 · (KL(p‖q) + KL(q‖p)) is added."""
+    the loss is the mean of both, and α/4 · (KL(p‖q) + KL(q‖p))."""
 
     model: TextLabeller
     counted = "examples"
@@ -85,6 +85,11 @@ class ClassificationTask(ExampleTask):
         pairs = {item.second is not None for item in items}
         if len(pairs) > 1:
             raise BadInput("data.train: some examples are two texts and some are one; all must be alike")
+        (self.pairs,) = pairs
+        for item in (item for part in self.kept for item in part):
+            if (item.second is not None) != self.pairs:
+                two, one = ("two texts", "one") if self.pairs else ("one text", "two")
+                raise BadInput(f"{place_of(item)}: the training examples are {two} each, and this is {one}")
         self.labelling: Classes | Numbers
         if self.recipe.task == "regression":
             self.labelling = Numbers.learned([number_of(item, place_of(item)) for item in items])
@@ -98,6 +103,8 @@ class ClassificationTask(ExampleTask):
         texts = [(item.text, item.second) for item in items]
         rows, cut = text_rows(self.tokenizer, texts, self.recipe.data.max_length, reads_apart(section))
         self.tell_cut(cut, len(items))
+        if isinstance(rows, Rows) and rows.segments is not None and section.segments == 1:
+            raise BadInput("model.segments 1: pairs of texts need a vector for each (2), or none (0)")
         return rows, labels_of(items, self.labelling)
 
     def build(self) -> None:
@@ -112,7 +119,8 @@ class ClassificationTask(ExampleTask):
             self.objective = ClassificationObjective(model, weights, training.label_smoothing, training.r_drop)
 
     def about(self) -> str:
-        return json.dumps(self.labelling.to_json(), ensure_ascii=False, indent=1) + "\n"
+        about = {**self.labelling.to_json(), "pairs": self.pairs}
+        return json.dumps(about, ensure_ascii=False, indent=1) + "\n"
 
     def batch(self, corpus: int, indices: npt.NDArray[np.int64]) -> LabelledBatch:
         words, segments = self.rows[corpus].batch(indices)

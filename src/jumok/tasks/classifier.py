@@ -41,9 +41,11 @@ class Classifier:
         labelling: Classes | Numbers,
         max_length: int,
         device: torch.device,
+        pairs: bool | None = None,
     ) -> None:
         self.model, self.tokenizer, self.labelling = model, tokenizer, labelling
         self.max_length, self.device = max_length, device
+        self.pairs = pairs  # whether it has learned from two texts at a time; None: nobody knows
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -51,7 +53,12 @@ class Classifier:
 
     def scores(self, texts: Sequence[Text]) -> Floats:
         """(N, L), before the softmax."""
-        rows, _ = text_rows(self.tokenizer, [_pair(text) for text in texts], self.max_length, self.model.apart)
+        for number, text in enumerate(texts, 1):
+            if self.pairs is not None and (as_pair(text)[1] is not None) != self.pairs:
+                learned = "pairs of texts" if self.pairs else "single texts"
+                given = "a single text" if self.pairs else "a pair"
+                raise BadInput(f"text {number} is {given}, and this run has learned from {learned}")
+        rows, _ = text_rows(self.tokenizer, [as_pair(text) for text in texts], self.max_length, self.model.apart)
         return text_scores(self.model, rows, self.device)
 
     def probabilities(self, texts: Sequence[Text]) -> npt.NDArray[np.float64]:
@@ -78,7 +85,7 @@ class Classifier:
         return said
 
 
-def _pair(text: Text) -> tuple[str, str | None]:
+def as_pair(text: Text) -> tuple[str, str | None]:
     return (text, None) if isinstance(text, str) else text
 
 

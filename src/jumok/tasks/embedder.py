@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from jumok.data.batch import Sequences
 from jumok.data.rows import Rows
-from jumok.tasks.classifier import Text, encode_texts, text_scores
+from jumok.models.bert import mean_over
+from jumok.tasks.classifier import Text, as_pair, encode_texts, text_scores
 from jumok.text.tokenizer import Tokenizer
 
 Pooling = Literal["mean", "first", "max"]
@@ -28,10 +29,9 @@ class _Pooled(nn.Module):
         hidden_BTD: Tensor = self.reader(words, segments)
         if self.pooling == "first":
             return hidden_BTD[:, 0]
-        mask_BT1 = words.mask[..., None]
         if self.pooling == "max":
-            return hidden_BTD.masked_fill(~mask_BT1, -torch.inf).amax(dim=1)
-        return (hidden_BTD * mask_BT1).sum(dim=1) / mask_BT1.sum(dim=1)
+            return hidden_BTD.masked_fill(~words.mask[..., None], -torch.inf).amax(dim=1)
+        return mean_over(hidden_BTD, words)
 
 
 def embed(
@@ -45,8 +45,7 @@ def embed(
 ) -> npt.NDArray[np.float32]:
     """(N, D): of each text the mean over its tokens ([CLS] and [SEP] among them, as in Sentence-BERT, Reimers and
     Gurevych 2019), the first token's vector, or the largest value of each number; of length 1, if `normalise`."""
-    pairs = [(text, None) if isinstance(text, str) else text for text in texts]
-    rows, segments, _ = encode_texts(tokenizer, pairs, max_length)
+    rows, segments, _ = encode_texts(tokenizer, [as_pair(text) for text in texts], max_length)
     found = text_scores(_Pooled(reader, pooling), Rows.of(rows, segments), device)
     if normalise:
         found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)

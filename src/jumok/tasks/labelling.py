@@ -122,7 +122,7 @@ def classes_of(raw: dict[str, Any], file: Path) -> Classes:
     names = raw.get("labels")
     if not isinstance(names, list) or len(names) < 1 or not all(isinstance(name, str) for name in names):
         raise BadInput(f'{file} is damaged: "labels" is no list of names')
-    return Classes(tuple(names), tuple(raw.get("counts", ())))
+    return Classes(tuple(names), tuple(raw.get("counts") or ()))
 
 
 def numbers_of(raw: dict[str, Any], file: Path) -> Numbers:
@@ -130,6 +130,14 @@ def numbers_of(raw: dict[str, Any], file: Path) -> Numbers:
         return Numbers(*(float(raw[name]) for name in ("mean", "scale", "lowest", "highest")))
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{file} is damaged: mean and scale of the numbers are missing") from None
+
+
+def answers_of(raw: dict[str, Any], file: Path) -> tuple[int, bool]:
+    """Tokens of the longest answer, and whether there may be none."""
+    try:
+        return int(raw["longest"]), bool(raw["unanswerable"])
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(f"{file} is damaged: how long answers may be is missing") from None
 
 
 def _order(label: str) -> tuple[int, float, str]:

@@ -38,14 +38,18 @@ VALIDATION = 12  # what is drawn, part of the key
 
 
 class PretrainingObjective(Objective):
-    """−Σ log p of the hidden words, and −Σ log p of how two halves stand, each row's as much as one of its words."""
+    """−Σ log p of the hidden words, and −Σ log p of how two halves stand. Of the latter a row has one and of the former
+    `row_weight` on the average: so much does it count, that both are means."""
 
     model: HiddenWords
     counted = "guesses"
 
-    def __init__(self, model: HiddenWords, label_smoothing: float = 0.0, loss_chunk: int = 0) -> None:
+    def __init__(
+        self, model: HiddenWords, label_smoothing: float = 0.0, loss_chunk: int = 0, row_weight: float = 1.0
+    ) -> None:
         super().__init__()
         self.model, self.label_smoothing, self.loss_chunk = model, label_smoothing, loss_chunk
+        self.row_weight = row_weight
 
     def forward(self, batch: MaskedBatch) -> Loss:
         hidden_BTD = self.model.reader(batch.words, batch.segments)
@@ -53,10 +57,7 @@ class PretrainingObjective(Objective):
         loss, plain = word_loss(self.model, hidden_KD, batch.wanted, self.label_smoothing, self.loss_chunk)
         if self.model.order is None or batch.order is None:
             return Loss(loss, batch.tokens, {"nll": plain})
-        order = self.order_loss(hidden_BTD, batch)
-        # a mean over rows beside a mean over guesses: each row counts as much as its share of the guesses
-        real = (batch.order != IGNORED).sum().clamp(min=1)
-        weighted = order * ((batch.wanted != IGNORED).sum() / real)
+        weighted = self.row_weight * self.order_loss(hidden_BTD, batch)
         return Loss(loss + weighted, batch.tokens, {"nll": plain, "order": weighted.detach()})
 
     def order_loss(self, hidden_BTD: Tensor, batch: MaskedBatch) -> Tensor:
@@ -66,7 +67,7 @@ class PretrainingObjective(Objective):
 
     def order_scores(self, hidden_BTD: Tensor, batch: MaskedBatch) -> Tensor:
         assert self.model.order is not None
-        scores: Tensor = self.model.order(self.model.reader.pooled(hidden_BTD, batch.words))
+        scores: Tensor = self.model.order(self.model.reader.first(hidden_BTD, batch.words))
         return scores
 
 
@@ -114,7 +115,8 @@ class PretrainingTask:
         self.plan = MaskedPlan(learned, weights, training.batch_tokens, recipe.seed, training.accumulate, packed)
         torch.manual_seed(recipe.seed)
         model = HiddenWords(Bert(recipe.model, tokenizer.size), order=recipe.masking.sentences != "none")
-        self.objective = PretrainingObjective(model, training.label_smoothing, training.loss_chunk)
+        guesses = recipe.masking.rate * float(np.mean([text.lengths.mean() for text in learned]))
+        self.objective = PretrainingObjective(model, training.label_smoothing, training.loss_chunk, guesses)
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:
@@ -167,7 +169,7 @@ class PretrainingTask:
                 sums[2] += len(wanted)
             if batch.order is not None:
                 right = self.objective.order_scores(hidden_BTD, batch).argmax(dim=-1) == batch.order
-                sums[3:] += float(right.sum()), len(batch.order)
+                sums[3:] += float(right.sum()), float((batch.order != IGNORED).sum())
         values = {"loss": sums[0] / sums[2], "accuracy": sums[1] / sums[2]}
         values["perplexity"] = math.exp(min(values["loss"], 700.0))
         return values | ({"order_accuracy": sums[3] / sums[4]} if sums[4] else {})

@@ -31,6 +31,8 @@ class Window:
 
 def windows(tokenizer: Tokenizer, sentences: Sequence[Words], room: int, stride: int) -> list[list[Window]]:
     """Each sentence in windows of at most `room` tokens, neighbours with about `stride` tokens in common."""
+    if room < 1:
+        raise BadInput(f"data.max_length {room + 2} leaves no room for words")
     flat = tokenizer.encode([word for sentence in sentences for word in sentence])
     cut, at = [], 0
     for sentence in sentences:
@@ -95,8 +97,6 @@ class Tagger:
 
     @torch.inference_mode()
     def _tags(self, sentences: Sequence[Words], truth: Sequence[Sequence[str]] | None) -> tuple[list[list[str]], float]:
-        if self.max_length < 3:
-            raise BadInput(f"data.max_length {self.max_length} leaves no room for words")
         self.model.eval()
         cut = windows(self.tokenizer, sentences, self.max_length - 2, self.stride)
         flat = [(number, window) for number, found in enumerate(cut) for window in found]

@@ -79,10 +79,11 @@ def flops_of(objective: Objective) -> Flops | None:
         reader, section = _products(model.reader.encoder), model.reader.section
         guess = 2 * section.width * (section.width + model.reader.embedding.num_embeddings)
         return Flops(guess, reader, 0, _looks(model), passes)
-    if isinstance(model, TextLabeller | WordLabeller) and isinstance(model.reader, Bert):
-        return Flops(
-            _products(model.reader.pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes
-        )
+    if isinstance(model, WordLabeller) and isinstance(model.reader, Bert):
+        return Flops(0, _products(model.reader.encoder, model.head), 0, _looks(model), passes)
+    if isinstance(model, TextLabeller) and isinstance(model.reader, Bert):
+        pooler = [model.reader.pooler] if model.reader.section.pooling == "first" else []
+        return Flops(_products(*pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes)
     if isinstance(model, Forecaster):
         written = [part for part in (model.head, model.highway) if part is not None]
         return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)

@@ -67,13 +67,9 @@ def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
 
 def _as_begun(given: Recipe, stored: Recipe) -> Recipe:
     """What a recipe becomes when a run begins. Where it started from may be gone: what it brought is in the run."""
-    if (
-        given.start is not None
-        and given.start != stored.start
-        and not RunFolder(Path(given.start)).recipe_file.exists()
-    ):
-        raise BadInput(f"start: there is no run in {given.start}")
     if given.start is not None and not RunFolder(Path(given.start)).recipe_file.exists():
+        if str(Path(given.start).absolute()) != stored.start:
+            raise BadInput(f"start: there is no run in {given.start}")
         brought = {"model": stored.model, "tokenizer": stored.tokenizer, "start": stored.start}
         return with_choices(with_absolute_paths(given.model_copy(update=brought)))
     return with_choices(with_absolute_paths(with_start(given)))

@@ -14,7 +14,8 @@ from torch import nn
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.recipe import BertSection, Recipe
+from jumok.models.bert import HiddenWords
+from jumok.recipe import BertSection, Recipe, TransformerSection
 from jumok.recipe.whole import LABELLED
 from jumok.text.special import END, PAD, START
 from jumok.text.tokenizer import Tokenizer
@@ -46,13 +47,15 @@ def with_start(recipe: Recipe) -> Recipe:
         _check_specials(folder)
         if recipe.model.kind != "transformer":
             raise BadInput(f"start: a pretrained encoder needs model.kind transformer, not {recipe.model.kind}")
-        raw["model"] |= {"reader": section, "width": section["width"], "heads": section["heads"]}
+        given = recipe.model.reader if isinstance(recipe.model, TransformerSection) else None
+        named = {} if given is None else {key: getattr(given, key) for key in OWN if key in given.model_fields_set}
+        raw["model"] |= {"reader": section | named, "width": section["width"], "heads": section["heads"]}
         raw["tokenizer"]["joint"] = False
         if raw["model"]["tie_embeddings"] == "all":
             raw["model"]["tie_embeddings"] = "target"
     else:
-        named = recipe.model.model_fields_set if isinstance(recipe.model, BertSection) else set()
-        raw["model"] = section | {key: raw["model"][key] for key in OWN if key in named and key in raw["model"]}
+        ours = recipe.model.model_fields_set if isinstance(recipe.model, BertSection) else set()
+        raw["model"] = section | {key: raw["model"][key] for key in OWN if key in ours and key in raw["model"]}
         raw["tokenizer"] |= {key: getattr(theirs.tokenizer, key) for key in ("kind", "vocabulary", "lowercase")}
     return recipes.check(raw, f"start: {recipe.start}")
 
@@ -68,19 +71,22 @@ def _check_specials(folder: RunFolder) -> None:
 
 
 def put_weights(model: nn.Module, start: str) -> int:
-    """The reader's weights of a run (its best checkpoint, or the newest good one) into a model that has one."""
+    """The reader's weights of a run (its best checkpoint, or the newest good one) into a model that has one; where both
+    guess hidden words, what they guess with too. How many tensors that were."""
     folder = RunFolder.open(Path(start))
     found = checkpoint.newest_good(folder, lambda message: None, prefer="best")
     if found is None:
         raise BadInput(f"start: {start} has no checkpoint yet")
-    theirs = {name: tensor for name, tensor in load_file(found / checkpoint.MODEL).items() if name.startswith(READER)}
-    ours = {name: tensor for name, tensor in model.state_dict().items() if name.startswith(READER)}
-    if theirs.keys() != ours.keys():
-        different = sorted(theirs.keys() ^ ours.keys())
+    theirs, ours = load_file(found / checkpoint.MODEL), model.state_dict()
+    readers = [{name for name in state if name.startswith(READER)} for state in (theirs, ours)]
+    if readers[0] != readers[1]:
+        different = sorted(readers[0] ^ readers[1])
         raise BadInput(f"start: {found} does not fit the model: {different[0]} is only in one of them")
-    for name, tensor in theirs.items():
-        if tensor.shape != ours[name].shape:
-            shapes = f"{tuple(tensor.shape)} there, {tuple(ours[name].shape)} here"
+    for name in readers[0]:
+        if theirs[name].shape != ours[name].shape:
+            shapes = f"{tuple(theirs[name].shape)} there, {tuple(ours[name].shape)} here"
             raise BadInput(f"start: {found} does not fit the model: {name} is {shapes}")
-    model.load_state_dict({name: tensor.float() for name, tensor in theirs.items()}, strict=False)
-    return len(theirs)
+    heads = theirs.keys() & ours.keys() - readers[0] if isinstance(model, HiddenWords) else set()
+    taken = readers[0] | {name for name in heads if theirs[name].shape == ours[name].shape}
+    model.load_state_dict({name: theirs[name].float() for name in sorted(taken)}, strict=False)
+    return len(taken)
