@@ -188,7 +188,7 @@ def test_recipes_that_do_not_fit_together() -> None:
         "data.series.column=x": "belong to csv",
         "data.series.test=0.85": "too little to train on",
         "data.train.grammar=en-fr": "not from text",
-        "training.metric=bleu": "a forecaster has the loss",
+        "training.metric=bleu": "is not measured by task: forecasting",
         "data.series.horizons=3": 'Did you mean "horizon"',
     }.items():
         with pytest.raises(BadInput, match=words):

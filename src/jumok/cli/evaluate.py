@@ -87,7 +87,7 @@ def evaluate(
     if alignments is None and (alignment_layer is not None or alignment_head is not None):
         raise BadInput("--alignment-layer and --alignment-head say what --alignments are compared with: give that too")
     if source is None or reference is None:
-        raise BadInput("give --source and --reference (a translator), or --text (a language model)")
+        raise BadInput(_what_to_give(None if alone is None else (alone, api.task_of(alone))))
     refuse_sources(output, source, reference, alignments)
     model = api.load_translator(run, device, precision=precision).tagged(tag)
     asked = {
@@ -114,6 +114,17 @@ def evaluate(
     typer.echo(json.dumps(result.to_json(), ensure_ascii=False, indent=1) if as_json else result.summary())
 
 
+def _what_to_give(run: tuple[Path, str] | None) -> str:
+    if run is None:
+        return "give --source and --reference (a translator), --text (a language model) or --data (labels)"
+    path, task = run
+    if task in ("translation", "language"):
+        return f"{path} has learned {task}: give {'--text' if task == 'language' else '--source and --reference'}"
+    if task == "pretraining":
+        return f"{path} has learned pretraining: how well it guesses is told by its validations (jumok runs {path})"
+    return f"{path} has learned {task}: give --data with labelled examples"
+
+
 def _judge(run: Path, data: list[Path], fields: list[str], report: Path | None, as_json: bool, device: str) -> None:
     from jumok import api
     from jumok.inspect.judging import judge
@@ -130,7 +141,10 @@ def _judge(run: Path, data: list[Path], fields: list[str], report: Path | None, 
             raise BadInput(f"--field {field}: write text=…, second=… or label=… with a column's name or number")
         named[name] = int(column) if column.lstrip("-").isdecimal() else column
     model = api.load(run, device)
-    found = judge(model, [str(file) for file in data], FieldsSection(**named) if named else None, report)
+    try:
+        found = judge(model, [str(file) for file in data], FieldsSection(**named) if named else None, report)
+    except BadInput as error:  # columns are said by an option here
+        raise BadInput(str(error).replace("data.train.fields.", "--field ")) from None
     typer.echo(json.dumps(found.scores.to_json(), ensure_ascii=False, indent=1) if as_json else found.scores.summary())
     for note in found.notes if not as_json else ():
         typer.echo(f"note: {note}")

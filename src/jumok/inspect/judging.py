@@ -11,6 +11,7 @@ import numpy as np
 
 from jumok.data.examples import Answer, Example, Question, Tagged
 from jumok.errors import BadInput
+from jumok.inspect.healthy import require_numbers
 from jumok.inspect.label_page import (
     AnswerRow,
     NumberRow,
@@ -53,24 +54,29 @@ def judge(
     grammar: Corpus | None = None,
 ) -> Judged:
     """Examples from files (or from the grammar) against what a loaded run says about them."""
-    recipe = model.recipe
+    recipe, run = model.recipe, model.run.path
+    if not isinstance(model, Tagger | Answerer | Classifier):
+        raise BadInput(f"{run} has learned {recipe.task}: labelled examples do not say how well")
+    require_numbers(model.model)
     asked = fields or (recipe.data.train[0].fields if recipe.data.train else FieldsSection())
     if grammar is not None:
         items = read_items(recipe.task, grammar, "test")
     else:
         items = read_files(recipe.task, list(files), asked)
-    title = f"{model.run.path.name}: {', '.join(Path(file).name for file in files) or 'the grammar'}"
+    title = f"{run.name}: {', '.join(Path(file).name for file in files) or 'the grammar'}"
     if isinstance(model, Tagger):
         return _judge_tags(model, items, page, title)
     if isinstance(model, Answerer):
         return _judge_answers(model, items, page, title)
-    if isinstance(model, Classifier):
-        kept = [item for item in items if item.text.strip()]
-        if not kept:
-            raise BadInput("there are no examples with text in the test data")
-        found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
-        return Judged(found, len(kept), len(items) - len(kept))
-    raise BadInput(f"{model.run.path} has learned {recipe.task}: labelled examples do not say how well")
+    kept = [item for item in items if item.text.strip()]
+    if not kept:
+        raise BadInput("there are no examples with text in the test data")
+    for item in kept:
+        if model.pairs is not None and (item.second is not None) != model.pairs:
+            learned, here = ("pairs of texts", "one text") if model.pairs else ("single texts", "two texts")
+            raise BadInput(f"{place_of(item)}: {here}, and this run has learned from {learned}")
+    found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
+    return Judged(found, len(kept), len(items) - len(kept))
 
 
 def _texts(items: Sequence[Example]) -> list[tuple[str, str | None]]:

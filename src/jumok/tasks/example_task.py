@@ -13,7 +13,7 @@ import torch
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.layout import lay_out_lengths
 from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
-from jumok.data.rows import Rows
+from jumok.data.rows import PairRows, Rows
 from jumok.data.shuffle import Shuffle
 from jumok.errors import BadInput
 from jumok.files import replace_file
@@ -51,6 +51,7 @@ class ExampleTask:
             rows, labels = self.encode(part)
             self.rows.append(rows)
             self.labels.append(labels)
+        self.tell_unknown()
         training = recipe.training
         layouts = [lay_out_lengths(rows.lengths, training.batch_tokens) for rows in self.rows]
         weights = [corpus.weight for corpus in recipe.data.train]
@@ -148,6 +149,19 @@ class ExampleTask:
         if cut:
             limit = self.recipe.data.max_length
             self.say(f"{cut:,} of {rows:,} texts are longer than data.max_length ({limit} tokens) and are cut there")
+
+    def tell_unknown(self) -> None:
+        """Words that the vocabulary has no entry for are all the same to the model."""
+        specials, words, unknown = self.tokenizer.specials, 0, 0
+        for rows in self.rows:
+            for side in (rows.first, rows.second) if isinstance(rows, PairRows) else (rows,):
+                words += int(((side.ids != specials.start) & (side.ids != specials.end)).sum())
+                unknown += int((side.ids == specials.unknown).sum())
+        if 2 * unknown > words:
+            self.say(
+                f"{unknown:,} of {words:,} tokens ({unknown / words:.0%}) are not in the vocabulary, and the model "
+                "cannot tell them apart: it was made from other texts"
+            )
 
     def weighted(self, values: Sequence[dict[str, float]]) -> dict[str, float]:
         """The mean over all validation data, by their weights."""

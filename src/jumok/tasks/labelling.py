@@ -33,7 +33,7 @@ class Classes:
         counted = Counter(labels)
         names = sorted(counted, key=_order)
         if len(names) < 2:
-            raise BadInput(f'the training data has only one label ("{names[0]}"): there is nothing to tell apart')
+            raise BadInput(f'data.train: there is only one label ("{names[0]}"), so there is nothing to tell apart')
         return cls(tuple(names), tuple(counted[name] for name in names))
 
     @property
@@ -43,10 +43,9 @@ class Classes:
     def index(self, label: str, where: str) -> int:
         if label not in self.names:
             known = ", ".join(self.names[:SHOWN]) + (" …" if len(self.names) > SHOWN else "")
-            raise BadInput(
-                f'{where}: the label "{label}" was never seen in training.{did_you_mean(label, self.names)} '
-                f"There are: {known}"
-            )
+            near = did_you_mean(label, self.names)
+            hint = near if "?" in near else ""  # what is not a guess is the list of all
+            raise BadInput(f'{where}: the label "{label}" was never seen in training.{hint} There are: {known}')
         return self.names.index(label)
 
     def weights(self, training: Training) -> list[float] | None:
