@@ -39,7 +39,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "stsb": {
         "task": "regression", "train": "glue/STS-B/train.tsv.gz", "test": "glue/STS-B/dev.tsv.gz",
         "model": {"pairs": "apart"},
-        "training": {"updates": 500, "learning_rate": 1e-4, "metric": "pearson", "validate_every": 100},
+        "training": {"updates": 300, "learning_rate": 5e-5, "metric": "pearson", "validate_every": 100},
     },
     "chunks": {
         "task": "tagging", "train": "conll/conll2000.train.txt.gz", "test": "conll/conll2000.test.txt.gz",

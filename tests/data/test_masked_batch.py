@@ -21,6 +21,7 @@ def made(generator: np.random.Generator, packed: bool, segmented: bool, size: in
     lengths = generator.integers(2, 12, rows)
     total = int(lengths.sum())
     places = np.flatnonzero(generator.random(total) < 0.3)
+    places = places if len(places) else np.array([total - 1])
     hidden = Hidden(generator.integers(5, 90, total), places, generator.integers(5, 90, len(places)))
     segments = generator.integers(0, 2, total) if segmented else None
     order = generator.integers(0, 2, rows) if segmented else None

@@ -106,9 +106,26 @@ def test_an_update_is_a_pure_function_of_its_number(library: Library, packed: bo
     assert not torch.equal(first.words.ids, later.words.ids), "hidden anew at each reading"
 
 
-def halves(row: list[int], end: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def halves(row: list[int], end: int) -> tuple[list[int], list[int]]:
     middle = row.index(end)
-    return tuple(row[1:middle]), tuple(row[middle + 1 : -1])
+    return row[1:middle], row[middle + 1 : -1]
+
+
+def holds(words: list[int], part: list[int]) -> bool:
+    return any(words[at : at + len(part)] == part for at in range(len(words) - len(part) + 1))
+
+
+def stretches_of(library: Library, texts: MaskedTexts) -> list[tuple[list[int], set[int]]]:
+    """The words of each stretch, and after how many of them a line ends inside of it."""
+    rows = library.tokenizer.encode([line for document in library.documents for line in document])
+    flat = [id for row in rows for id in row]
+    ends = set(np.cumsum([len(row) for row in rows]).tolist())
+    found, at = [], 0
+    for length in texts.found.lengths.tolist():
+        found.append((flat[at : at + length], {place - at for place in ends if at < place < at + length}))
+        at += length
+    assert at == len(flat)
+    return found
 
 
 @pytest.mark.parametrize("sentences", ["order", "next"])
@@ -118,57 +135,39 @@ def test_halves_their_segments_and_how_they_stand(library: Library, sentences: s
     assert texts.found.lengths.tolist() == plain.found.lengths.tolist(), (
         "a window of one token more, for one [SEP] more"
     )
-    generator = np.random.default_rng(secrets.randbelow(2**31))
-    wrong = 0
-    chosen = np.arange(len(texts.found))
-    true = {n: texts._parts(n) for n in chosen.tolist()}
-    for _ in range(4):
+    draw = secrets.randbelow(2**31)
+    generator = np.random.default_rng(draw)
+    chosen, true, number_of = np.arange(len(texts.found)), stretches_of(library, texts), texts.found.document
+    told: list[int] = []
+    for _ in range(6):
         batch = texts.batch(chosen, generator, None, packed=False)
         assert batch.order is not None
         assert batch.segments is not None
         for number, (row, label) in enumerate(zip(rows_of(batch), batch.order.tolist(), strict=True)):
             first, second = halves(row, end)
-            a, b = (tuple(part) for part in true[number])
-            assert len(row) <= 24
+            words, cuts = true[number]
+            where = f"seed {draw}, stretch {number}"
             width = batch.segments.size(1)
             parts = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-            assert batch.segments[number].tolist() == parts + [0] * (width - len(parts))
-            wrong += label
-            if not label:
-                assert (first, second) == (a, b)
-            elif sentences == "order":
-                assert (first, second) == (b, a)
+            assert batch.segments[number].tolist() == parts + [0] * (width - len(parts)), where
+            assert len(row) == len(words) + 3 <= 24, f"{where}: the length does not tell how halves stand"
+            told.append(label)
+            if label < 0:
+                assert (first, second, len(words)) == (words, [], 1), f"{where}: of one word there are no halves"
+                continue
+            own = second + first if label and sentences == "order" else first + second
+            cut = len(second) if label and sentences == "order" else len(first)
+            assert cut in (cuts or set(range(1, len(words)))), f"{where}: cut where a line ends"
+            if not label or sentences == "order":
+                assert own == words, where
             else:
-                assert first == a
-                elsewhere = [
-                    tuple(true[other][1])[: max(1, len(b))]
-                    for other in chosen.tolist()
-                    if texts.found.document[other] != texts.found.document[number]
-                ]
-                assert second in elsewhere, "from another document"
-    assert abs(wrong / (4 * len(chosen)) - 0.5) < 6 * 0.5 / np.sqrt(4 * len(chosen))
-
-
-def test_halves_are_cut_at_the_end_of_a_line(library: Library) -> None:
-    """At the one nearest to the middle; in the middle, where there is none."""
-    texts = library.texts(60, sentences="order")
-    rows = library.tokenizer.encode([line for document in library.documents for line in document])
-    beginnings, at = {0}, 0
-    for row in rows:
-        at += len(row)
-        beginnings.add(at)  # of lines, counted in words of the whole text
-    at = 0
-    for number in range(len(texts.found)):
-        first, second = texts._parts(number)
-        length = len(first) + len(second)
-        assert length == texts.found.lengths[number]
-        inner = [place - at for place in beginnings if at < place < at + length]
-        if inner:
-            assert len(first) in inner
-            assert abs(len(first) - length // 2) == min(abs(place - length // 2) for place in inner)
-        else:
-            assert len(first) == max(1, length // 2)
-        at += length
+                assert first == words[:cut], where
+                foreign = [other for other, (others, _) in enumerate(true) if holds(others, second)]
+                assert any(number_of[other] != number_of[number] for other in foreign), f"{where}: another document"
+    asked = [label for label in told if label >= 0]
+    near = 6 * 0.5 / np.sqrt(len(asked))
+    assert np.mean(asked) < 0.5 + near, f"seed {draw}"
+    assert np.mean(asked) > (0.5 if sentences == "order" else 0.4) - near, f"seed {draw}: others may be too short"
 
 
 def test_corpora_take_turns_and_are_told_apart(library: Library, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_pairs_that_are_read_apart_stand_behind_each_other(chance: random.Random
         count = chance.randint(1, 8)
         sides = [[some_words(chance, 9, 1) for _ in range(count)] for _ in range(2)]
         pairs = PairRows(*(Rows.of(side) for side in sides))
-        assert pairs.lengths.tolist() == [max(map(len, both)) for both in zip(*sides, strict=True)]
+        assert pairs.lengths.tolist() == [2 * max(map(len, both)) for both in zip(*sides, strict=True)]
         chosen = [chance.randrange(count) for _ in range(chance.randint(1, 6))]
         words, _ = pairs.batch(chosen)
         assert words.ids.tolist() == padded([side[n] for side in sides for n in chosen], PAD)

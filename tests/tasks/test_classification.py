@@ -122,9 +122,9 @@ def test_the_loss_of_labels(smoothing: float) -> None:
             share = smoothing / 3 + (1 - smoothing) * (other == label)
             expected -= weights[other] * share * log_p[row, other].item()
     found = ClassificationObjective(model, weights, smoothing)(batch)
-    assert (float(found.sum), found.count) == (pytest.approx(expected, rel=1e-5), 5)
+    assert (found.sum.item(), found.count) == (pytest.approx(expected, rel=1e-5), 5)
     plain = ClassificationObjective(model, None)(batch)
-    assert float(plain.sum) == pytest.approx(-float(log_p.gather(1, batch.labels[:, None]).sum()), rel=1e-5)
+    assert plain.sum.item() == pytest.approx(-log_p.gather(1, batch.labels[:, None]).sum().item(), rel=1e-5)
 
 
 def test_r_drop_is_nothing_where_nothing_is_dropped() -> None:
@@ -144,7 +144,7 @@ def test_the_loss_of_numbers() -> None:
     model, batch = model_of(1), random_batch(torch.tensor([0.5, -1.0, 2.0]))
     found = RegressionObjective(model)(batch)
     expected = (model(batch.words)[:, 0] - batch.labels).square().sum()
-    assert (float(found.sum), found.count) == (pytest.approx(float(expected), rel=1e-5), 3)
+    assert (found.sum.item(), found.count) == (pytest.approx(float(expected), rel=1e-5), 3)
 
 
 # ------------------------------------------------------------ from files

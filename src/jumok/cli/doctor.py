@@ -18,8 +18,11 @@ from jumok.cli.described import (
     RECIPE,
     SEASON,
     SOURCE,
+    START,
     TARGET,
     TEXT,
+    TRAIN,
+    VALID,
     VALID_SOURCE,
     VALID_TARGET,
     VALID_TEXT,
@@ -43,6 +46,9 @@ def doctor(
     target: list[str] | None = TARGET,
     valid_source: list[str] | None = VALID_SOURCE,
     valid_target: list[str] | None = VALID_TARGET,
+    examples: list[str] | None = TRAIN,
+    valid_examples: list[str] | None = VALID,
+    start: str | None = START,
     text: list[str] | None = TEXT,
     valid_text: list[str] | None = VALID_TEXT,
     csv: list[str] | None = CSV,
@@ -57,8 +63,9 @@ def doctor(
     """Examine a run before it begins: data, vocabulary, disk, memory, time. Exit code 2 when it would fail."""
     files = {"train.source": source, "train.target": target, "valid.source": valid_source, "valid.target": valid_target}
     files |= {"train.text": text, "valid.text": valid_text, "series.csv": csv}
+    files |= {"train.examples": examples, "valid.examples": valid_examples}
     series = {"column": column, "horizon": horizon, "window": window, "season": season}
-    chosen = described(recipe, overrides or [], files, series)
+    chosen = described(recipe, overrides or [], files, series, start)
     if chosen is None:
         raise BadInput("name a recipe to examine: jumok doctor lstm-luong --source … --target …")
     from jumok.training.doctor.examine import examine
@@ -121,7 +128,8 @@ def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         yield "vocabulary", f"{side}: {known['size']:,} entries ({known['kind']}), {shares}"
     for place, known in facts.get("lengths", {}).items():
         spread = f"median {known['median']}, 99 of 100 up to {known['p99']}, longest {known['longest']} tokens"
-        yield "lengths", f"{place}: {spread}; {known['left_out']:,} left out"
+        rest = f"{known['cut']:,} cut off" if "cut" in known else f"{known['left_out']:,} left out"
+        yield "lengths", f"{place}: {spread}; {rest}"
     if "model" in facts:
         yield "model", f"{facts['model']['kind']}, {facts['model']['parameters']:,} parameters"
     if "disk" in facts:
@@ -136,7 +144,7 @@ def _facts(facts: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         mfu = "" if timed["mfu"] is None else f", MFU {timed['mfu']:.1%}"
         often = f"{timed['validations']:,} validation{'s' * (timed['validations'] != 1)}"
         each = "more than a minute" if timed["validation"] is None else f"at most {duration(timed['validation'])}"
-        update = f"{duration(timed['update'])} an update ({timed['tokens_per_second']:,.0f} tokens/s{mfu})"
+        update = f"{duration(timed['update'])} an update ({timed['tokens_per_second']:,.0f} {timed['counted']}/s{mfu})"
         yield "time", f"{duration(timed['total'])} in all: {update}, {often} of {each}"
 
 

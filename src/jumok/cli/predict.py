@@ -236,7 +236,7 @@ def embed(
         _print_vectors(vectors())
     else:
         count, width = _write_vectors(vectors(), output)
-        typer.echo(f"{count:,} vectors of {width} numbers: {output}")
+        typer.echo(f"{count:,} vector{'s' * (count != 1)} of {width} numbers: {output}")
     unknown.tell()
 
 

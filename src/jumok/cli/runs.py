@@ -28,7 +28,7 @@ def runs(
         str, typer.Option(help="name, state, parameters, updates, best, speed, minutes or changed.")
     ] = "name",
     metric: Annotated[
-        str | None, typer.Option(help="What to compare: loss, bleu, chrf, perplexity … (default: each run's own)")
+        str | None, typer.Option(help="What to compare: loss, bleu, accuracy, f1 … (default: each run's own)")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Draw the curves over each other: .png, .svg or .html.")] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for .png and .svg.")] = False,
@@ -104,7 +104,7 @@ def _table(summaries: Sequence[Summary]) -> Table:
             "" if summary.parameters is None else f"{summary.parameters:,}",
             f"{summary.updates:,}/{planned}",
             "" if summary.best is None else f"{summary.metric} {summary.best:.4g}",
-            "" if summary.tokens_per_second is None else f"{summary.tokens_per_second:,.0f}",
+            summary.speed,
             "" if summary.minutes is None else f"{summary.minutes:,.1f}",
             "" if summary.changed is None else _ago(now - summary.changed),
         )

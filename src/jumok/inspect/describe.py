@@ -6,7 +6,8 @@ described in a second on a laptop; each part tells what came out of it, and how 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -20,17 +21,26 @@ from jumok.data.batch import Sequences
 from jumok.data.series_windows import lay_out
 from jumok.inspect.architecture import Architecture
 from jumok.inspect.architecture_parts import architecture
+from jumok.inspect.architecture_reading import reading_architecture
 from jumok.layers.recurrent import Recurrent
+from jumok.models.bert import Bert, HiddenWords
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
-from jumok.recipe import ForecasterSection, Recipe
+from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection
 from jumok.tasks.build import check_model
+from jumok.tasks.example_task import LABELS
 from jumok.tasks.forecasting import open_series
+from jumok.tasks.labelling import classes_of, read_labels
 from jumok.tasks.series_forecaster import load_series
 from jumok.tasks.vocabulary import load_tokenizers
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.run import RunFolder
+
+NAMED = ("classification", "tagging")  # tasks with as many labels as the data has
+FIXED = {"regression": 1, "answering": 2}
+READING = ("pretraining", *NAMED, *FIXED)
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,7 @@ class Sizes:
 
     first: int  # source vocabulary, the only vocabulary, or window
     second: int  # target vocabulary, the only vocabulary, or horizon
+    labels: int = 0  # of a task that has some
     notes: tuple[str, ...] = ()
 
 
@@ -57,10 +68,20 @@ def describe_run(folder: Path) -> Architecture:
     elif recipe.task == "language":
         vocabulary = Tokenizer.load(run.tokenizer / "text").size
         sizes = Sizes(vocabulary, vocabulary)
+    elif recipe.task in READING:
+        vocabulary = Tokenizer.load(run.tokenizer / "text").size
+        sizes = Sizes(vocabulary, vocabulary, _labels_of_run(run, recipe))
     else:
         source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
         sizes = Sizes(source.size, target.size)
     return _described(recipe, str(folder), sizes)
+
+
+def _labels_of_run(run: RunFolder, recipe: Recipe) -> int:
+    if recipe.task not in NAMED:
+        return FIXED.get(recipe.task, 0)
+    file = run.path / LABELS
+    return classes_of(read_labels(file), file).size
 
 
 def _sizes_of_recipe(recipe: Recipe) -> Sizes:
@@ -70,15 +91,23 @@ def _sizes_of_recipe(recipe: Recipe) -> Sizes:
         if section.window:
             return Sizes(section.window, section.horizon)
         layout = lay_out(open_series(section), section)
-        return Sizes(layout.window, layout.horizon, ("The window was found in the data (data.series.window: 0).",))
+        note = "The window was found in the data (data.series.window: 0)."
+        return Sizes(layout.window, layout.horizon, notes=(note,))
     largest = recipe.tokenizer.vocabulary
-    note = f"Vocabularies as large as the recipe allows ({largest:,} tokens); training may find fewer."
-    return Sizes(largest, largest, (note,))
+    notes = [f"Vocabularies as large as the recipe allows ({largest:,} tokens); training may find fewer."]
+    if recipe.task in NAMED:
+        notes.append("Two labels, until the data says how many there are.")
+    return Sizes(largest, largest, FIXED.get(recipe.task, 2), tuple(notes))
 
 
 def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
     check_model(recipe)
     with FakeTensorMode(), torch.no_grad():
+        if recipe.task in READING:
+            reading = _reading_model(recipe, sizes)
+            shapes = Shapes(reading.eval())
+            shapes.read()
+            return reading_architecture(reading, shapes, name, recipe.task, sizes.notes)
         if isinstance(recipe.model, ForecasterSection):
             model: nn.Module = Forecaster(recipe.model, sizes.first, sizes.second)
         elif recipe.task == "language":
@@ -90,34 +119,69 @@ def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
         return architecture(model, shapes, name, sizes.notes)
 
 
+def _reading_model(recipe: Recipe, sizes: Sizes) -> HiddenWords | TextLabeller | WordLabeller:
+    section = recipe.model
+    assert isinstance(section, BertSection | RecurrentReaderSection)
+    if recipe.task == "pretraining":
+        assert isinstance(section, BertSection)
+        return HiddenWords(Bert(section, sizes.first), order=recipe.masking.sentences != "none")
+    kind = TextLabeller if recipe.task in ("classification", "regression") else WordLabeller
+    return kind(section, sizes.first, sizes.labels)
+
+
 class Shapes:
     """What came out of each module, in letters: B rows, S tokens of the source, T of the target (or W values)."""
+
+    logits = input = ""
 
     def __init__(self, model: nn.Module, window: int | None = None) -> None:
         self.model, self.window = model, window
         taken = {size for parameter in model.parameters() for size in parameter.shape} | {1}
-        # sizes that no layer has, so that each tells what it is wherever it turns up
-        rows, source, target = islice((size for size in count(11) if size not in taken), 3)
+        # sizes that no layer has, so that each tells what it is wherever it turns up; nor what becomes of them
+        free = (size for size in count(11, 2) if not taken & {size, size + 1, 2 * size})
+        rows, source, target = islice(free, 3)
         self.sizes = {"B": rows, "S": source, "T": target}
+        self.letters = {rows: "B", source: "S", target: "T", source + 1: "(S + 1)", 2 * rows: "2B"}
         self.seen: dict[nn.Module, list[tuple[int, ...]]] = {}
 
     def run(self, task: str) -> None:
-        handles = [module.register_forward_hook(self._see) for module in self.model.modules()]
-        # all rows are full here, so nobody need look at the lengths, which have no values
-        full = [
-            module.register_forward_pre_hook(lambda _module, given: (given[0], None, *given[2:]))
-            for module in self.model.modules()
-            if isinstance(module, Recurrent)
-        ]
         rows, source, target = self.sizes.values()
-        if task == "forecasting":
-            self.model(torch.zeros(rows, self.window or 1))
-        else:
+        with self._watching():
+            if task == "forecasting":
+                self.model(torch.zeros(rows, self.window or 1))
+                return
             ids = torch.zeros(rows, target, dtype=torch.long)
             read = Sequences(torch.zeros(rows, source, dtype=torch.long), torch.full((rows,), source))
             hidden = self.model(ids) if task == "language" else self.model(read, ids)
             self.logits = self._letters(self.model.head(hidden).shape)  # type: ignore[operator]
-        for handle in (*handles, *full):
+
+    def read(self) -> None:
+        """The same for a model that reads texts."""
+        model: Any = self.model
+        rows, _, tokens = self.sizes.values()
+        rows *= 2 if getattr(model, "apart", False) else 1  # two texts in rows of their own
+        words = Sequences(torch.zeros(rows, tokens, dtype=torch.long), torch.full((rows,), tokens))
+        self.input = self._letters(words.ids.shape)
+        with self._watching():
+            if not isinstance(model, HiddenWords):
+                model(words)
+                return
+            hidden = model.reader(words)
+            self.logits = self._letters(model.head(hidden).shape)
+            if model.order is not None:
+                model.order(model.reader.first(hidden, words))
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        handles = [module.register_forward_hook(self._see) for module in self.model.modules()]
+        # all rows are full here, so nobody need look at the lengths, which have no values
+        handles += [
+            module.register_forward_pre_hook(lambda _module, given: (given[0], None, *given[2:]))
+            for module in self.model.modules()
+            if isinstance(module, Recurrent)
+        ]
+        yield
+        for handle in handles:
             handle.remove()
 
     def _see(self, module: nn.Module, _given: Any, output: Any) -> None:
@@ -130,5 +194,4 @@ class Shapes:
         return self._letters(self.seen[module][call]) if module in self.seen else ""
 
     def _letters(self, shape: Iterable[int]) -> str:
-        letters = {size: letter for letter, size in self.sizes.items()}
-        return " × ".join(letters.get(size, str(size)) for size in shape)
+        return " × ".join(self.letters.get(size, str(size)) for size in shape)

@@ -23,6 +23,7 @@ from jumok.inspect.healthy import require_numbers
 from jumok.layers.recurrent import KINDS, CellWeights, Recurrent, State
 from jumok.models.encoder import Encoder, reading_order
 from jumok.models.language import RecurrentLanguageModel
+from jumok.models.reader import RecurrentReader, TextLabeller, WordLabeller
 from jumok.models.seq2seq import Seq2Seq
 from jumok.tasks.generator import Generator
 from jumok.tasks.translator import Translator
@@ -111,7 +112,8 @@ def _plain(array: Floats) -> list[list[float]]:
 
 
 def gates_of(loaded: Any, sentence: str, layer: int | None = None) -> Gates:
-    """The gates of a loaded run (`jumok.load()`) over a sentence: of a translator's encoder, or of a language model.
+    """The gates of a loaded run (`jumok.load()`) over a sentence: of a translator's encoder, of a language model,
+    or of a model that reads texts for their labels.
 
     All layers and directions, or one layer counted from 0.
     """
@@ -124,6 +126,9 @@ def gates_of(loaded: Any, sentence: str, layer: int | None = None) -> Gates:
     elif isinstance(loaded, Generator) and isinstance(model, RecurrentLanguageModel):
         tokens, x_1LD = _text(loaded, model, sentence)
         stack = [layer for layer in model.layers if isinstance(layer, Recurrent)]
+    elif isinstance(model, TextLabeller | WordLabeller) and isinstance(model.reader, RecurrentReader):
+        tokens, x_1LD = _read(loaded, model.reader, sentence)
+        stack = [model.reader.recurrent]
     elif isinstance(model, nn.Module) and any(isinstance(module, Recurrent) for module in model.modules()):
         raise BadInput("this model reads numbers, not a sentence: its gates are for Python, jumok.inspect.gates.read")
     else:
@@ -163,6 +168,19 @@ def _text(generator: Generator, model: RecurrentLanguageModel, sentence: str) ->
     if len(ids) > LONGEST:
         raise BadInput(f"the text has {len(ids)} tokens: gates are shown of {LONGEST} at most. Take a part of it")
     return generator.tokenizer.pieces(ids), model.embedding(torch.tensor([ids], device=generator.device))
+
+
+@torch.no_grad()
+def _read(loaded: Any, reader: RecurrentReader, sentence: str) -> tuple[list[str], Tensor]:
+    """What is labelled is read from its beginning to its end, as in training."""
+    specials, limit = loaded.tokenizer.specials, loaded.recipe.data.max_length
+    ids = [specials.start, *loaded.tokenizer.encode([sentence.strip()])[0], specials.end]
+    if len(ids) > limit:
+        raise BadInput(f"the text has {len(ids)} tokens, the model's limit is {limit}: shorten it")
+    x_1LD = reader.embedding(torch.tensor([ids], device=loaded.device))
+    if reader.segments is not None:
+        x_1LD = x_1LD + reader.segments.weight[0]
+    return loaded.tokenizer.pieces(ids), x_1LD
 
 
 # ---------------------------------------------------------------- the equations

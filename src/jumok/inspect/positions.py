@@ -21,8 +21,13 @@ from torch import Tensor, nn
 from jumok.errors import BadInput, did_you_mean
 from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal, rotate
 from jumok.layers.stack import Stack
+from jumok.models.bert import Bert
+from jumok.tasks.answerer import Answerer
+from jumok.tasks.classifier import Classifier
+from jumok.tasks.filler import Filler
 from jumok.tasks.generator import Generator
 from jumok.tasks.series_forecaster import SeriesForecaster
+from jumok.tasks.tagger import Tagger
 from jumok.tasks.translator import Translator
 
 FORMAT = 1
@@ -138,7 +143,7 @@ def _check(length: int, width: int = 2) -> None:
 # ---------------------------------------------------------------- of a model
 
 
-Loaded = Translator | Generator | SeriesForecaster  # what jumok.load() gives
+Loaded = Translator | Generator | SeriesForecaster | Filler | Classifier | Tagger | Answerer  # what jumok.load() gives
 
 
 def positions_of(model: nn.Module | Loaded, length: int | None = None, trained: int | None = None) -> list[Positions]:
@@ -161,8 +166,9 @@ def positions_of(model: nn.Module | Loaded, length: int | None = None, trained: 
             "Transformers have them"
         )
     found: dict[str, Positions] = {}
-    for name, stack in stacks:
-        given = next((each for each in (stack.added, stack.rotary, stack.relative) if each is not None), None)
+    # a BERT adds learned positions to its words before the stack
+    added = [(name, module.positions) for name, module in model.named_modules() if isinstance(module, Bert)]
+    for name, given in [*((name, _positions_in(stack)) for name, stack in stacks), *added]:
         if given is None:
             continue
         label = _kind_of(given) if isinstance(given, Sinusoidal | Rotary) else f"{name or 'model'}: {_kind_of(given)}"
@@ -175,7 +181,15 @@ def positions_of(model: nn.Module | Loaded, length: int | None = None, trained: 
 def _longest_in_training(loaded: Loaded) -> int:
     if isinstance(loaded, Translator):
         return loaded.max_length + 1  # with <eos> behind the source, or <sos> before the target
-    return loaded.window if isinstance(loaded, Generator) else loaded.layout.window
+    if isinstance(loaded, Classifier | Tagger):
+        return loaded.max_length
+    if isinstance(loaded, Answerer):
+        return loaded.limits.max_length
+    return loaded.layout.window if isinstance(loaded, SeriesForecaster) else loaded.window
+
+
+def _positions_in(stack: Stack) -> Given | None:
+    return next((each for each in (stack.added, stack.rotary, stack.relative) if each is not None), None)
 
 
 Given = Sinusoidal | Learned | Rotary | RelativeBias

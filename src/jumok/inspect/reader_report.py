@@ -17,7 +17,8 @@ SHOWN = 12
 def write_reader_report(model: Any, recipe: Recipe, run: RunFolder, task: Any) -> Path:
     makers = {"pretraining": guesses, "tagging": tags, "answering": answers}
     section = makers.get(recipe.task, labels)(model, task)
-    write_report(run.report, f"jumok: {run.path.name}", recipes.dump(recipe), run.events(), extra=[section])
+    title, counted = f"jumok: {run.path.name}", task.objective.counted
+    write_report(run.report, title, recipes.dump(recipe), run.events(), extra=[section], counted=counted)
     return run.report
 
 

@@ -165,13 +165,12 @@ def _run(summary: Summary, name: str) -> list[str]:
         return [name, summary.state, summary.problem]
     numbers = {
         "parameters": (summary.parameters, ",d"),
-        "tokens": (summary.tokens_per_second, ",.0f"),
         "minutes": (summary.minutes, ",.1f"),
     }
-    parameters, tokens, minutes = ("" if value is None else format(value, how) for value, how in numbers.values())
+    parameters, minutes = ("" if value is None else format(value, how) for value, how in numbers.values())
     best = "" if summary.best is None else f"{summary.metric} {summary.best:.4g}"
     updates = f"{summary.updates:,}/{'?' if summary.planned is None else format(summary.planned, ',d')}"
-    return [name, summary.state, summary.task, summary.model, parameters, updates, best, tokens, minutes]
+    return [name, summary.state, summary.task, summary.model, parameters, updates, best, summary.speed, minutes]
 
 
 def _value(value: Any) -> str:

@@ -62,23 +62,40 @@ class TextLabeller(nn.Module):
     """Scores of labels (or numbers) for a text: (B, L).
 
     Two texts that are read apart (Reimers and Gurevych 2019) are compared by their vectors u and v, of equal length:
-    what is said stands on [u; v; |u − v|; u ⊙ v]. The rows are then all first texts, and all second ones behind them.
+    labels stand on [u; v; |u − v|; u ⊙ v], a number is a · cos(u, v) + b. The rows are then all first texts, and all
+    second ones behind them.
     """
 
     def __init__(self, section: BertSection | RecurrentReaderSection, vocabulary: int, labels: int) -> None:
         super().__init__()
         self.reader: Reader = build_reader(section, vocabulary)
         self.apart = reads_apart(section)
-        self.head = Labels(section, labels, 4 * section.width if self.apart else None)
+        self.head: nn.Module = Labels(section, labels, 4 * section.width if self.apart else None)
+        if self.apart and labels == 1:
+            self.head = Likeness()
 
     def forward(self, words: Sequences, segments: Tensor | None = None) -> Tensor:
         pooled_BD: Tensor = self.reader.pooled(self.reader(words, segments), words)
         if self.apart:
             size = pooled_BD.size(-1) ** 0.5
             u_BD, v_BD = (size * F.normalize(pooled_BD.float(), dim=-1)).chunk(2)
+            if isinstance(self.head, Likeness):
+                return self.head(u_BD, v_BD)
             pooled_BD = torch.cat([u_BD, v_BD, (u_BD - v_BD).abs(), u_BD * v_BD], dim=-1)
         scores: Tensor = self.head(pooled_BD)
         return scores
+
+
+class Likeness(nn.Module):
+    """a · cos(u, v) + b of vectors of length √D: (B, 1). It begins where the numbers of vectors that were pretrained to
+    be alike lie: from none (−1.5 standard deviations) to all (1.5)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.shift = nn.Parameter(torch.tensor(3.0)), nn.Parameter(torch.tensor(-1.5))
+
+    def forward(self, u_BD: Tensor, v_BD: Tensor) -> Tensor:
+        return (self.scale * (u_BD * v_BD).mean(dim=-1) + self.shift)[:, None]
 
 
 def reads_apart(section: BertSection | RecurrentReaderSection) -> bool:

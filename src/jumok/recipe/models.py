@@ -190,6 +190,9 @@ class BertSection(Section):
         return self
 
 
+TransformerSection.model_rebuild()  # its reader is known by now; keys that are wrong there are explained, too
+
+
 class RecurrentReaderSection(Section):
     """Recurrent layers that read a text both ways (Schuster and Paliwal 1997): what BERT is compared with."""
 

@@ -16,10 +16,21 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from jumok.errors import BadInput, JumokError, did_you_mean
-from jumok.recipe import ForecasterSection, Recipe, Seq2SeqSection, TransformerSection
+from jumok.recipe import (
+    BertSection,
+    ForecasterSection,
+    Recipe,
+    RecurrentReaderSection,
+    Seq2SeqSection,
+    TransformerSection,
+)
 from jumok.training.run import RunFolder
 
 LOWER_IS_BETTER = ("loss", "perplexity", "mae", "nll")
+COUNTED = {  # by task: what a loss is summed over, where it is not tokens
+    "forecasting": "values", "pretraining": "guesses", "classification": "examples", "regression": "examples",
+    "tagging": "words", "answering": "windows",
+}  # fmt: skip
 DEPTH = 3  # folders below a named one in which runs are looked for
 SORTS = ("name", "state", "parameters", "updates", "best", "speed", "minutes", "changed")
 LARGEST_HEADER = 1 << 27
@@ -44,10 +55,18 @@ class Summary:
     best: float | None = None
     best_update: int | None = None
     tokens_per_second: float | None = None
+    counted: str = "tokens"  # what that is, in truth
     minutes: float | None = None
     changed: float | None = None  # seconds since 1970
     keys: dict[str, Any] = field(default_factory=dict)  # the recipe, flat: "model.width": 512
     events: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def speed(self) -> str:
+        """As in "8,771", which are tokens, or "8,771 examples"."""
+        if self.tokens_per_second is None:
+            return ""
+        return f"{self.tokens_per_second:,.0f}{'' if self.counted == 'tokens' else f' {self.counted}'}"
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the curves and the recipe, which the folder has."""
@@ -135,6 +154,7 @@ def summarise(path: Path, metric: str | None = None) -> Summary:
         best,
         best_update,
         statistics.median(speeds) if speeds else None,
+        COUNTED.get(recipe.task, "tokens"),
         state["seconds"] / 60 if isinstance(state.get("seconds"), int | float) else None,
         _changed(path),
         flat(recipe.model_dump(mode="json")),
@@ -146,11 +166,16 @@ def describe_model(recipe: Recipe) -> str:
     """The network in a few characters: what it is, how wide and how deep."""
     model = recipe.model
     if isinstance(model, TransformerSection):
-        return f"transformer {model.width}×{model.encoder_layers}+{model.decoder_layers}"
+        read = model.encoder_layers if model.reader is None else f"{model.reader.layers} (bert)"
+        return f"transformer {model.width}×{read}+{model.decoder_layers}"
     if isinstance(model, Seq2SeqSection):
         attention = "" if model.attention == "none" else f" {model.attention}"
         return f"{model.cell}{attention} {model.width}×{model.layers}"
+    if isinstance(model, BertSection):
+        return f"bert {model.width}×{model.layers}"
     cell = getattr(model, "cell", "transformer")
+    if isinstance(model, RecurrentReaderSection):
+        return f"{cell} reader {model.width}×{model.layers}"
     use = "forecaster" if isinstance(model, ForecasterSection) else "lm"
     return f"{cell} {use} {model.width}×{model.layers}"
 

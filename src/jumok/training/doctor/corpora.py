@@ -13,7 +13,9 @@ from jumok.data.readers import first_line, read_pairs
 from jumok.data.suspicion import suspicions, visible
 from jumok.data.text_store import read_text
 from jumok.recipe import Corpus, Recipe
+from jumok.recipe.whole import LABELLED
 from jumok.training.doctor.findings import Level, Report
+from jumok.training.doctor.labelled import check_examples
 
 MOST_LINES = 500_000  # of a corpus are looked at; `jumok data check` looks at all
 SHOWN = 3  # lines named in a finding
@@ -45,13 +47,16 @@ def place_of(corpus: Corpus) -> str:
     """Where a corpus is, for people."""
     if corpus.grammar is not None:
         return f"the embedded grammar ({corpus.grammar})"
-    names = [*corpus.source, *corpus.target, *corpus.file, *corpus.text]
+    names = [*corpus.source, *corpus.target, *corpus.file, *corpus.text, *corpus.examples]
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
 
 
 def check_corpora(recipe: Recipe, report: Report, say: Say) -> dict[int, list[tuple[int, str, str]]]:
     """Look at every corpus once. Gives the longest pairs of each training corpus: line and both sides."""
-    if recipe.task == "language":
+    if recipe.task in LABELLED:
+        check_examples(recipe, report, say, TODO, place_of)
+        return {}
+    if recipe.task in ("language", "pretraining"):
         for corpus in (*recipe.data.train, *recipe.data.valid):
             _check_text(corpus, report, say)
         return {}

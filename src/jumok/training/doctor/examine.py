@@ -24,6 +24,7 @@ from jumok.training.doctor.speed import Measured, check_speed, duration
 from jumok.training.doctor.vocabulary import check_vocabulary
 from jumok.training.memory import in_words
 from jumok.training.run import RunFolder
+from jumok.training.starting import with_start
 
 PATIENCE = 20.0  # seconds that one try of a batch may take
 TIMED = 6.0  # seconds of updates
@@ -54,6 +55,7 @@ def examine(
     _check_place(recipe, run, report)
     try:
         device = choose_device(recipe.device)
+        recipe = with_start(recipe)
         longest = {} if recipe.task == "forecasting" else check_corpora(recipe, report, say)
         task = build_task(recipe, device, say)
     except JumokError as error:
@@ -194,7 +196,9 @@ def _time(recipe: Recipe, task: Task, session: Session, report: Report, say: Say
     began = session.began
     padding = padding_share(task)
     report.know("time", update=timed["update"], tokens_per_second=timed["tokens"] / timed["update"], mfu=timed["mfu"])
-    report.know("time", validation=validation, validations=often, total=total, padding=padding)
+    report.know(
+        "time", counted=task.objective.counted, validation=validation, validations=often, total=total, padding=padding
+    )
     if validation is None:
         what = f"one validation takes more than {duration(VALIDATING)}"
         where = f"training.validate_sentences={training.validate_sentences}"

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 
 from jumok.data.layout import IntArray
+from jumok.data.rows import PairRows
 from jumok.recipe import Recipe
+from jumok.tasks.classification import ClassificationTask
+from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.objective import Task
+from jumok.tasks.pretraining import PretrainingTask
 from jumok.tasks.translation import TranslationTask
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.doctor.corpora import place_of
@@ -24,6 +28,8 @@ Longest = dict[int, list[tuple[int, str, str]]]
 
 
 def check_lengths(task: Task, recipe: Recipe, longest: Longest, report: Report) -> None:
+    if isinstance(task, ExampleTask):
+        _check_rows(task, recipe, report)
     if not isinstance(task, TranslationTask):
         return
     limit = recipe.data.max_length
@@ -55,6 +61,22 @@ def check_lengths(task: Task, recipe: Recipe, longest: Longest, report: Report) 
                 f"{place_of(corpus)}, line {line}",
                 f"data.max_length={_round(usual * 1.5)} would leave out {_share(widths, usual * 1.5):.2%} of the pairs",
             )
+
+
+def _check_rows(task: ExampleTask, recipe: Recipe, report: Report) -> None:
+    """Rows of labelled texts. Only texts as a whole are cut; words and contexts are read through windows."""
+    limit = recipe.data.max_length
+    for corpus, rows in zip(recipe.data.train, task.rows, strict=True):
+        sides = (rows.first, rows.second) if isinstance(rows, PairRows) else (rows,)
+        widths = np.concatenate([side.lengths for side in sides])
+        cut = int((widths >= limit).sum()) if isinstance(task, ClassificationTask) else 0
+        report.know("lengths", **{place_of(corpus): {"cut": cut, "left_out": 0, **_spread(widths)}})
+        if cut > MANY * len(widths):
+            what = (
+                f"{cut:,} texts ({cut / len(widths):.2%}) reach data.max_length={limit} tokens, and are cut off there"
+            )
+            todo = "raise data.max_length, which costs memory, if what is behind it matters"
+            report.add("warning", "lengths", what, place_of(corpus), todo)
 
 
 def _tokens(longest: list[tuple[int, str, str]], source: Tokenizer, target: Tokenizer) -> list[tuple[int, int]]:
@@ -91,9 +113,14 @@ def _round(value: float) -> int:
 
 def padding_share(task: Task) -> float | None:
     """Of what is computed in an update, how much is padding; None where there is none."""
+    computed = real = 0
+    if isinstance(task, PretrainingTask) and not task.plan.packed:
+        for update in range(UPDATES):
+            for masked in task.batches(update):
+                computed, real = computed + masked.words.ids.numel(), real + masked.read
+        return 1 - real / max(1, computed)
     if not isinstance(task, TranslationTask) or task.packed:
         return None
-    computed = real = 0
     for update in range(UPDATES):
         for batch in task.batches(update):
             computed += batch.source.ids.numel() + batch.target.ids.numel()

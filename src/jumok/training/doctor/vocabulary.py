@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.batch import UNKNOWN, Sequences
+from jumok.data.batch import Sequences
+from jumok.data.rows import PairRows, Rows
+from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
+from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.sources import texts_of
 from jumok.tasks.translation import TranslationTask
-from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.doctor.findings import Report
 
@@ -45,6 +48,23 @@ def check_vocabulary(task: Task, report: Report) -> None:
         texts = [np.asarray(ids[:TEXT]) for ids in task.valid_ids] if task.recipe.data.valid else []
         _judge("text", task.tokenizer, counts, _count(iter(texts), task.tokenizer), report)
         _judge_size("text", task.tokenizer, counts, report)
+    elif isinstance(task, PretrainingTask):
+        counts = _count((np.asarray(store.ids[:TEXT]) for store in task.stores), task.tokenizer)
+        texts = [np.asarray(store.ids[:TEXT]) for store in task.held]
+        _judge("text", task.tokenizer, counts, _count(iter(texts), task.tokenizer), report)
+        if task.recipe.start is None:  # what was learned elsewhere is as large as it is
+            _judge_size("text", task.tokenizer, counts, report)
+    elif isinstance(task, ExampleTask):
+        counts = _count((side.ids for rows in task.rows for side in _sides(rows)), task.tokenizer)
+        held = [text for part in task.kept for item in part[:SAMPLE] for text in texts_of(item)]
+        encoded = (np.array(ids, np.int64) for ids in task.tokenizer.encode(held))
+        _judge("text", task.tokenizer, counts, _count(encoded, task.tokenizer), report)
+        if task.recipe.start is None:
+            _judge_size("text", task.tokenizer, counts, report)
+
+
+def _sides(rows: Rows | PairRows) -> tuple[Rows, ...]:
+    return (rows.first, rows.second) if isinstance(rows, PairRows) else (rows,)
 
 
 def _pair_ids(stores: Sequence[Any], side: str) -> Iterator[npt.NDArray[Any]]:
@@ -61,9 +81,17 @@ def _count(parts: Iterator[npt.NDArray[Any]], tokenizer: Tokenizer) -> Counts:
     total = np.zeros(tokenizer.size, np.int64)
     for ids in parts:
         total += np.bincount(ids.astype(np.int64), minlength=tokenizer.size)
-    special = [id for id in range(len(SPECIAL_TOKENS)) if id != UNKNOWN]
-    total[[*special, *tokenizer.tags.values()]] = 0
+    special = _special(tokenizer)
+    special[tokenizer.specials.unknown] = False
+    total[special] = 0
     return total
+
+
+def _special(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
+    """Which entries stand for something else than text."""
+    found = np.array([tokenizer.is_special(id) for id in range(tokenizer.size)])
+    found[list(tokenizer.tags.values())] = True
+    return found
 
 
 def single_letters(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
@@ -79,7 +107,8 @@ def _judge(side: str, tokenizer: Tokenizer, learned: Counts, held: Counts, repor
     tokens = int(learned.sum())
     if not tokens:
         return
-    unknown, letters = int(learned[UNKNOWN]) / tokens, int(learned[single_letters(tokenizer)].sum()) / tokens
+    place = tokenizer.specials.unknown
+    unknown, letters = int(learned[place]) / tokens, int(learned[single_letters(tokenizer)].sum()) / tokens
     where = f"{side} side (tokenizer.kind: {tokenizer.kind}, {tokenizer.size:,} entries)"
     facts = {"kind": tokenizer.kind, "size": tokenizer.size, "tokens": tokens, "unknown": unknown}
     report.know("vocabulary", **{side: {**facts, "single_letters": letters}})
@@ -88,10 +117,12 @@ def _judge(side: str, tokenizer: Tokenizer, learned: Counts, held: Counts, repor
         todo = "the model cannot learn them: use tokenizer.kind=bpe (or byte, which knows every text)"
         if tokenizer.kind not in ("word", "space"):
             todo = "the model cannot learn them: use tokenizer.kind=byte, or a tokenizer trained on this text"
+        if tokenizer.kind == "wordpiece":
+            todo = "the model cannot learn them: start from a run that knows this language, or from none"
         told = f"{unknown:.2%} of the tokens in training are unknown words (<unk>)"
         report.add("warning" if many else "note", "vocabulary", told, where, todo)
-    if held.sum() and held[UNKNOWN] / held.sum() > max(TOO_MANY_UNKNOWN, 2 * unknown):
-        told = f"{held[UNKNOWN] / held.sum():.1%} of the tokens in the validation data are unknown (<unk>)"
+    if held.sum() and held[place] / held.sum() > max(TOO_MANY_UNKNOWN, 2 * unknown):
+        told = f"{held[place] / held.sum():.1%} of the tokens in the validation data are unknown (<unk>)"
         report.add("warning", "vocabulary", told, where, "validate on text of the same kind, or use tokenizer.kind=bpe")
     if tokenizer.kind in ("bpe", "unigram", "byte") and letters > TOO_MANY_LETTERS:
         told = f"{letters:.0%} of the tokens are single letters: words are spelled, not known"
@@ -101,8 +132,8 @@ def _judge(side: str, tokenizer: Tokenizer, learned: Counts, held: Counts, repor
 
 def _judge_size(where: str, tokenizer: Tokenizer, learned: Counts, report: Report) -> None:
     """Entries that never occur cost memory and time, and are never learned."""
-    used = int((learned[len(SPECIAL_TOKENS) :] > 0).sum())
-    entries = tokenizer.size - len(SPECIAL_TOKENS) - len(tokenizer.tags)
+    words = ~_special(tokenizer)
+    used, entries = int((learned[words] > 0).sum()), int(words.sum())
     if used < FEW_USED * entries:
         told = f"only {used:,} of {entries:,} entries occur in the training data"
         todo = "a smaller tokenizer.vocabulary saves memory and time, and loses nothing"

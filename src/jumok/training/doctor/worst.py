@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from jumok.data.layout import IntArray
 from jumok.data.packing import PackedPairs
 from jumok.data.plan import length_batches
 from jumok.data.windows import window_batch
+from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
+from jumok.tasks.pretraining import PretrainingTask
 from jumok.tasks.translation import TranslationTask
 from jumok.training.doctor.lengths import stride, widths_of
 from jumok.training.flops import flops_of
@@ -38,7 +42,40 @@ def worst_batch(task: Task, budget: int) -> Worst | None:
     if isinstance(task, ForecastingTask):
         origins, rows = task.origins("train"), max(1, budget // task.layout.window)
         return Worst(task.plan.batch(np.resize(origins, rows)), rows > len(origins))
+    if isinstance(task, ExampleTask):
+        number, chosen, whole = _worst_rows(task, [rows.lengths for rows in task.rows], budget)
+        return Worst(task.batch(number, chosen), whole)
+    if isinstance(task, PretrainingTask):
+        return _worst_masked(task, budget)
     return None
+
+
+def _worst_rows(task: Task, lengths: Sequence[IntArray], budget: int) -> tuple[int, IntArray, bool]:
+    """Of all corpora: the rows that cost the most operations side by side, as wide as the widest."""
+    flops = flops_of(task.objective)
+    each, looks = (1, 0) if flops is None else (max(1, flops.source), sum((flops.pairs or {}).values()))
+    found = []
+    for number, here in enumerate(lengths):
+        groups = length_batches(here, np.zeros(len(here), np.int64), budget)
+        widths = np.array([int(here[group].max()) for group in groups])
+        costs = np.array([len(group) for group in groups]) * (each * widths + looks * widths * widths)
+        best = int(np.argmax(costs))
+        found.append((float(costs[best]), number, groups[best], len(groups) == 1))
+    _, number, chosen, whole = max(found, key=lambda one: one[0])
+    return number, chosen, whole and len(lengths) == 1
+
+
+def _worst_masked(task: PretrainingTask, budget: int) -> Worst:
+    """Packed rows are all alike: as many of them, from the short to the long, as the budget has room for."""
+    texts, generator = task.plan.texts, np.random.default_rng(task.recipe.seed)
+    if not task.plan.packed:
+        number, chosen, whole = _worst_rows(task, [text.lengths for text in texts], budget)
+        return Worst(texts[number].batch(chosen, generator, None, False, number), whole)
+    lengths = texts[0].lengths
+    count = max(1, int(budget / float(lengths.mean())))
+    chosen = np.argsort(lengths, kind="stable")[np.linspace(0, len(lengths) - 1, count).astype(np.int64)]
+    size = max(budget, int(lengths[chosen].sum()))
+    return Worst(texts[0].batch(chosen, generator, size, True), count > len(lengths))
 
 
 def _worst_pairs(task: TranslationTask, budget: int) -> Worst:
