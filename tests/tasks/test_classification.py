@@ -136,7 +136,7 @@ def test_r_drop_is_nothing_where_nothing_is_dropped() -> None:
     noisy = ClassificationObjective(model_of(3, 0.3), None, r_drop=2.0)
     loss = noisy(batch)
     assert float(loss.parts["kl"]) > 0
-    assert float(loss.sum) == pytest.approx(float(loss.parts["nll"] + loss.parts["kl"]), rel=1e-5)
+    assert loss.sum.item() == pytest.approx(float(loss.parts["nll"] + loss.parts["kl"]), rel=1e-5)
     assert not noisy.eval()(batch).parts, "there is no second pass where nothing is learned"
 
 

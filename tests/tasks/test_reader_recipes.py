@@ -47,6 +47,11 @@ READER = "model.reader={width: 32, heads: 4}"
         ("answer", ["data.stride=0"], ["data.stride", "greater than or equal to 1"]),
         # windows
         ("bert-tiny", ["data.window=513"], ["model.max_positions 512 is less than data.window 513"]),
+        (
+            "classify",
+            ["model.position=learned", "model.max_positions=64"],
+            ["data.max_length 128 is more than model.max_positions 64"],
+        ),
         # masking
         ("bert-tiny", ["masking.hidden=0.8", "masking.other=0.3"], ["hidden 0.8 and other 0.3 are more than all"]),
         ("bert-tiny", ["masking.rate=0"], ["masking.rate", "greater than 0"]),

@@ -25,5 +25,15 @@ def huggingface(
     for note in import_bert(folder, run):
         typer.echo(note)
     typer.echo(
-        f"\nimported: {run}\nnext:     jumok train classify --start {run} --train examples.tsv --run runs/labels"
+        f"\nimported: {run}\nnext:     jumok train classify --start {run} --train examples.tsv {_shorter(run)}--run "
+        "runs/labels"
     )
+
+
+def _shorter(run: Path) -> str:
+    """Recipes read as many tokens as most models can; one that cannot is told so."""
+    from jumok import recipe
+    from jumok.training.run import RunFolder
+
+    window, usual = RunFolder(run).recipe().data.window, recipe.read("classify").data.max_length
+    return f"data.max_length={window} " if window < usual else ""

@@ -23,6 +23,7 @@ PAIRS = (
     ("#1 string", "#2 string"), ("text1", "text2"), ("text_1", "text_2"), ("text_a", "text_b"),
     ("sentence_a", "sentence_b"), ("question", "sentence"), ("question", "passage"), ("question", "answer"),
     ("query", "passage"), ("query", "document"), ("문장1", "문장2"), ("전제", "가설"), ("질문", "답변"),
+    ("text", "second"),
 )  # fmt: skip
 # Names in one row are as good as each other; a later row counts where no earlier one is there.
 TEXTS = (

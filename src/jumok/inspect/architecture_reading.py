@@ -18,7 +18,7 @@ from jumok.inspect.architecture_parts import (
     unused_pooler,
 )
 from jumok.models.bert import Bert, HiddenWords
-from jumok.models.reader import RecurrentReader, TextLabeller
+from jumok.models.reader import Likeness, RecurrentReader, TextLabeller
 
 TWO = "2B: the first texts and the second ones, in rows of their own"
 OUTPUTS = {
@@ -44,7 +44,11 @@ def reading_architecture(model: Any, told: Told, name: str, task: str, notes: tu
             links.append(Link(read, first, "its vector"))
     else:
         parts += _pooled(model, told) if isinstance(model, TextLabeller) else []
-        parts.append(_scores("scores", model.head.scores, told))
+        if isinstance(model.head, Likeness):
+            about = "of both texts' vectors"
+            parts.append(Part("a · cos(u, v) + b", "output", about, told.of(model.head), size(model.head)))
+        else:
+            parts.append(_scores("scores", model.head.scores, told))
     if isinstance(reader, Bert) and not _pools(model):
         beside.append(unused_pooler(reader))
     kind = "BERT" if isinstance(reader, Bert) else f"{cell_name(reader.recurrent)} reader"
@@ -70,7 +74,7 @@ def _pooled(model: TextLabeller, told: Told) -> list[Part]:
         parts = [_first(reader, told)]
     else:
         parts = [Part("mean over all tokens", "plain", "what stands for the text")]
-    if model.apart:
+    if model.apart and not isinstance(model.head, Likeness):
         parts.append(Part("[u; v; |u − v|; u ⊙ v]", "plain", "of both texts' vectors, of equal length"))
     return parts
 

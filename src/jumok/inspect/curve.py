@@ -12,6 +12,7 @@ from jumok.inspect.html import embed, escape
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 50, 14, 10, 30  # margins around the plot
 MOST_POINTS = 400  # more than the plot has pixels to tell apart
+SHADES = ("first", "second", "third", "fourth")  # of the curves in one picture
 _NOT_A_SCORE = {"step", "loss", "mae", "perplexity", "best", "seconds", "tokens", "sentences", "learning_rate"}
 
 Point = tuple[float, float | None]  # (step, value); None where it was not a number
@@ -138,7 +139,7 @@ def _figure(index: int, panel: Panel) -> str:
             anchor = "end" if x > WIDTH - RIGHT - 12 else "middle"
             parts.append(f'<text x="{x}" y="{HEIGHT - 10}" text-anchor="{anchor}">{short(tick)}</text>')
     for number, series in enumerate(panel.series):
-        shade = "first" if number % 2 == 0 else "second"
+        shade = SHADES[number % len(SHADES)]
         for stretch in _stretches(series.points):
             corners = [place(*point) for point in stretch]
             if len(corners) > 1:
@@ -148,7 +149,7 @@ def _figure(index: int, panel: Panel) -> str:
                 parts += [f'<circle class="{shade}" cx="{x}" cy="{y}" r="2.6"/>' for x, y in corners]
     parts.append(f'<line class="cross" x1="0" x2="0" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
     names = [
-        f'<span class="{"first" if number % 2 == 0 else "second"}">{escape(series.name)} '
+        f'<span class="{SHADES[number % len(SHADES)]}">{escape(series.name)} '
         f"<b>{_exact(series.finite[-1][1])}</b></span>"
         for number, series in enumerate(panel.series)
     ]

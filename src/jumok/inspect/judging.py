@@ -73,8 +73,10 @@ def judge(
         raise BadInput("there are no examples with text in the test data")
     for item in kept:
         if model.pairs is not None and (item.second is not None) != model.pairs:
-            learned, here = ("pairs of texts", "one text") if model.pairs else ("single texts", "two texts")
-            raise BadInput(f"{place_of(item)}: {here}, and this run has learned from {learned}")
+            if not model.pairs:
+                raise BadInput(f"{place_of(item)}: two texts, and this run has learned from single ones")
+            where = "data.train.fields.second=NAME" if item.file else "the grammar's"
+            raise BadInput(f"{place_of(item)}: one text, and this run has learned from pairs: say the other ({where})")
     found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
     return Judged(found, len(kept), len(items) - len(kept))
 

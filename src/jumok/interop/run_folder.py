@@ -24,6 +24,9 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     if run.is_dir() and any(run.iterdir()):
         raise BadInput(f"{run} is not empty: choose another --run")
     found = read_checkpoint(folder)
+    for name, tensor in (*found.encoder.items(), *found.hidden_words.items()):
+        if not bool(torch.isfinite(tensor).all()):
+            raise BadInput(f"{folder}: some of the weights are not numbers ({name}): fetch the checkpoint again")
     torch.manual_seed(1)  # for what the checkpoint does not have
     model = HiddenWords(Bert(found.section, found.tokenizer.size))
     given = {f"reader.{name}": tensor for name, tensor in found.encoder.items()} | found.hidden_words
@@ -55,9 +58,10 @@ def import_bert(folder: Path, run: Path) -> list[str]:
         finally:
             remove_folder(temporary.path)
     parameters = sum(tensor.numel() for tensor in given.values())
+    layers = f"{found.section.layers} layer{'s' * (found.section.layers != 1)}"
     notes = [
-        f"{parameters:,} parameters: {found.section.layers} layers, {found.section.width} wide, "
-        f"{found.section.heads} heads; {found.tokenizer.size:,} tokens",
+        f"{parameters:,} parameters: {layers}, {found.section.width} wide, {found.section.heads} heads; "
+        f"{found.tokenizer.size:,} tokens",
         *found.notes,
     ]
     if not found.hidden_words:

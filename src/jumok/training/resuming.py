@@ -34,6 +34,8 @@ def recipe_to_train(given: Recipe | None, folder: RunFolder, resume: bool) -> Re
         return recipe_to_resume(RunFolder.open(folder.path), given)
     if given is None:
         raise BadInput("nothing to train: give a recipe (see: jumok recipes), or --resume with --run")
+    if given.imported is not None:
+        raise BadInput("imported: this recipe tells of weights from elsewhere, and has nothing to learn from")
     RunFolder.check_free(folder.path)
     return with_choices(with_absolute_paths(with_start(given)))
 
@@ -54,6 +56,9 @@ def with_choices(recipe: Recipe) -> Recipe:
 def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
     """A run goes on with the recipe it began with; a different one on the command line is refused, key by key."""
     stored = folder.recipe()
+    if stored.imported is not None:
+        another = f"jumok train RECIPE --start {folder.path} --run ANOTHER"
+        raise BadInput(f"{folder.path} was imported, and there is nothing to go on with. Start from it: {another}")
     if given is not None:
         before, now = _flat(stored.model_dump()), _flat(_as_begun(given, stored).model_dump())
         differing = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))

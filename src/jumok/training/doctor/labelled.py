@@ -73,7 +73,8 @@ def _suspicions(item: Any) -> Iterator[tuple[str, str]]:
 def _check_copies(items: Sequence[Any], place: str, report: Report) -> None:
     """The same again, and the same with another label: of a question its answers may differ, by who was asked."""
     first: dict[tuple[str, ...], Any] = {}
-    repeated, contrary = [], []
+    repeated: list[Any] = []
+    contrary: list[Any] = []
     for item in items:
         before = first.setdefault(_texts(item), item)
         if before is not item:
@@ -98,7 +99,8 @@ def _check_labels(labels: Counter[str], recipe: Recipe, report: Report) -> None:
         report.add("note", "labels", what, "the training data", "find more examples of them, or make one label of them")
     label, count = labels.most_common(1)[0]
     if count > MOST * total and recipe.task == "classification":
-        what = f"{count / total:.1%} of the examples have the label {visible(label, 30)}: who always says it is as often right"
+        share = f"{count / total:.1%} of the examples have the label {visible(label, 30)}"
+        what = f"{share}: who says it of every text is right as often"
         advice = "training.metric=f1 tells more than accuracy; training.class_weights=balanced makes rare labels count"
         report.add("note", "labels", what, "the training data", advice)
 

@@ -72,9 +72,8 @@ def _check_rows(task: ExampleTask, recipe: Recipe, report: Report) -> None:
         cut = int((widths >= limit).sum()) if isinstance(task, ClassificationTask) else 0
         report.know("lengths", **{place_of(corpus): {"cut": cut, "left_out": 0, **_spread(widths)}})
         if cut > MANY * len(widths):
-            what = (
-                f"{cut:,} texts ({cut / len(widths):.2%}) reach data.max_length={limit} tokens, and are cut off there"
-            )
+            share = f"{cut:,} texts ({cut / len(widths):.2%})"
+            what = f"{share} reach data.max_length={limit} tokens, and are cut off there"
             todo = "raise data.max_length, which costs memory, if what is behind it matters"
             report.add("warning", "lengths", what, place_of(corpus), todo)
 

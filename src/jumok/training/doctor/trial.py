@@ -102,7 +102,7 @@ class Patient:
             "working": largest,
             "libraries": max(0, libraries),
             "rows": len(batch),
-            "tokens": batch.tokens,
+            "tokens": _tokens(batch),
         }
 
     def _of_all(self, few: Any, rows: int) -> tuple[int, int]:
@@ -153,7 +153,7 @@ class Patient:
         seconds = time.perf_counter() - began
         self.optimizer.zero_grad(set_to_none=True)
         peak = torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else peak_resident()
-        told = {"rows": len(worst_one), "tokens": worst_one.tokens, "whole": whole}
+        told = {"rows": len(worst_one), "tokens": _tokens(worst_one), "whole": whole}
         return {"fits": fits, "finite": finite, "peak": peak, "seconds": seconds, **told}
 
     def _prepare(self) -> None:
@@ -194,6 +194,12 @@ class Patient:
     def _wait(self) -> None:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+
+def _tokens(batch: Any) -> int:
+    """What is read of a batch; a labelled one counts examples."""
+    words = getattr(batch, "words", None)
+    return int(batch.tokens if words is None else words.tokens)
 
 
 def is_memory_trouble(error: Exception) -> bool:

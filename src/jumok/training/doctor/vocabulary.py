@@ -16,6 +16,7 @@ from jumok.tasks.objective import Task
 from jumok.tasks.pretraining import PretrainingTask
 from jumok.tasks.sources import texts_of
 from jumok.tasks.translation import TranslationTask
+from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.doctor.findings import Report
 
@@ -89,8 +90,10 @@ def _count(parts: Iterator[npt.NDArray[Any]], tokenizer: Tokenizer) -> Counts:
 
 def _special(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
     """Which entries stand for something else than text."""
-    found = np.array([tokenizer.is_special(id) for id in range(tokenizer.size)])
-    found[list(tokenizer.tags.values())] = True
+    if tokenizer.kind == "wordpiece":  # other people's have them in other places
+        return np.array([tokenizer.is_special(id) for id in range(tokenizer.size)])
+    found = np.zeros(tokenizer.size, bool)
+    found[[*range(len(SPECIAL_TOKENS)), *tokenizer.tags.values()]] = True
     return found
 
 
@@ -118,7 +121,7 @@ def _judge(side: str, tokenizer: Tokenizer, learned: Counts, held: Counts, repor
         if tokenizer.kind not in ("word", "space"):
             todo = "the model cannot learn them: use tokenizer.kind=byte, or a tokenizer trained on this text"
         if tokenizer.kind == "wordpiece":
-            todo = "the model cannot learn them: start from a run that knows this language, or from none"
+            todo = "the model cannot learn them: start from a run that knows such texts, or from none"
         told = f"{unknown:.2%} of the tokens in training are unknown words (<unk>)"
         report.add("warning" if many else "note", "vocabulary", told, where, todo)
     if held.sum() and held[place] / held.sum() > max(TOO_MANY_UNKNOWN, 2 * unknown):
