@@ -21,7 +21,7 @@ BRIEF = [
     "training.updates=24", "training.validate_every=12", "training.checkpoint_every=12", "training.warmup=4",
     "training.batch_tokens=512", "training.learning_rate=0.003", "threads=1", "device=cpu",
 ]  # fmt: skip
-WORDS = "red green blue cat dog sun sea runs sleeps the a".split()
+WORDS = ["red", "green", "blue", "cat", "dog", "sun", "sea", "runs", "sleeps", "the", "a"]
 Type = Callable[..., str]
 
 
@@ -82,7 +82,7 @@ def test_a_pretrained_model_guesses_words_and_places_texts(bert: Path, type_in: 
     assert np.allclose(printed, vectors, atol=1e-5)
     described = type_in("describe", bert)
     assert "BERT for pretraining" in described
-    assert "75,775" in described or re.search(r"^[\d,]+ parameters$", described, re.MULTILINE)
+    assert re.search(r"^[\d,]+ parameters$", described, re.MULTILINE)
 
 
 def test_labels_from_the_pretrained_model_to_a_page_of_errors(
@@ -108,7 +108,7 @@ def test_labels_from_the_pretrained_model_to_a_page_of_errors(
     assert "labels" in view.title()
     assert view.locator(".example").count() > 0
     report = visit(run / "report.html")
-    assert report.locator("#examples table tbody tr").count() > 0
+    assert report.locator("table.list tbody tr").count() > 0
     assert "examples per second" in report.content()
     listed = type_in("runs", tmp_path / "labels", bert)
     assert "accuracy" in listed

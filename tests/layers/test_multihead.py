@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from jumok.layers.attention import ScaledDot, attention, attention_weights
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
+from jumok.layers.position import Rotary
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -138,3 +139,27 @@ def test_dropout_of_weights_acts_in_training_alone() -> None:
     assert not torch.equal(draws[0], draws[1])
     error = draws.std(dim=0) / len(draws) ** 0.5
     assert ((draws.mean(dim=0) - plain[0]).abs() < 6 * error + 1e-5).all()
+
+
+@pytest.mark.parametrize(("heads", "groups"), [(4, 4), (4, 2), (4, 1)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_queries_keys_and_values_from_one_product(
+    heads: int, groups: int, turned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU computes them while a model learns: the same output, and the same gradients of everything."""
+    layer, x = heads_of(heads, groups).train(), torch.randn(2, 5, 24, requires_grad=True)
+    turns = Rotary(24 // heads)(torch.arange(5)) if turned else None
+    up = torch.randn(2, 5, 24)
+    found = []
+    for in_one in (False, True):
+        monkeypatch.setattr(MultiHeadAttention, "in_one", staticmethod(lambda x, in_one=in_one: in_one))
+        layer.zero_grad()
+        x.grad = None
+        out = layer(x, Look(turns=turns))
+        out.backward(up)
+        assert x.grad is not None
+        gradients = [weight.grad.clone() for weight in layer.parameters() if weight.grad is not None]
+        found.append([out.detach(), x.grad.clone(), *gradients])
+    assert len(found[0]) == len(found[1]) == 2 + 8
+    for apart, together in zip(*found, strict=True):
+        torch.testing.assert_close(together, apart, **CLOSE)

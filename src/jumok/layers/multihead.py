@@ -101,10 +101,15 @@ class MultiHeadAttention(nn.Module):
         seen_BHTD = self.tap(query_BHTD, key_BHSD, value_BHSD, look.mask, self.scorer, look.bias, look.causal, dropout)
         return self.output(seen_BHTD.transpose(1, 2).flatten(2))
 
+    @staticmethod
+    def in_one(x: Tensor) -> bool:
+        """Whether queries, keys and values of x come from one product while a model learns."""
+        return x.is_cuda
+
     def _own(self, x_BTD: Tensor, turns: Tensor | None) -> tuple[Tensor, KeyValue]:
         """Queries, keys and values of the same words. On a GPU from one product: three narrow ones leave it half idle,
         and their gradients of x would have to be added up."""
-        if x_BTD.is_cuda and self.training:
+        if self.training and self.in_one(x_BTD):
             maps = (self.query, self.key, self.value)
             weight, bias = torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps])
             parts = torch.split(linear_map(x_BTD, weight, bias), [one.out_features for one in maps], dim=-1)

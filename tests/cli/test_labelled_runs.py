@@ -1,0 +1,224 @@
+"""Training, examining, listing and importing runs that read texts: what is wrong is named, and nothing is begun."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.cli.main import run as command
+
+SIZE = ["model.width=16", "model.heads=2", "model.layers=1", "model.feed_forward=32"]
+KEYS = [
+    "training.updates=4", "threads=1", "training.validate_every=2", "training.checkpoint_every=2", "device=cpu",
+    "training.batch_tokens=256", "training.warmup=2",
+]  # fmt: skip
+GRAMMAR = ["data.train.pairs=60", "data.valid.pairs=20"]
+WORDS = ["red", "green", "blue", "cat", "dog", "sun", "sea"]
+Asked = tuple[int, str, str]
+Ask = Callable[..., Asked]
+
+
+@pytest.fixture
+def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
+    def run(*arguments: object) -> Asked:
+        capfd.readouterr()
+        code = command([str(argument) for argument in arguments])
+        said = capfd.readouterr()
+        assert "Traceback" not in said.err
+        assert "bug of jumok" not in said.err, said.err
+        return code, said.out, said.err
+
+    return run
+
+
+def refused(asked: Asked, *words: str, code: int = 2) -> None:
+    assert asked[0] == code, asked
+    for word in words:
+        assert word in asked[2], asked[2]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("bert") / "bert"
+    assert command(["train", "bert-tiny", *SIZE, *KEYS, *GRAMMAR, "--run", str(run)]) == 0
+    return run
+
+
+def write_labels(file: Path, labels: list[str], examples: int = 40, seed: int = 0) -> Path:
+    draw = random.Random(seed)
+    rows = [f"{' '.join(draw.choices(WORDS, k=4))}\t{labels[place % len(labels)]}\n" for place in range(examples)]
+    file.write_text("text\tlabel\n" + "".join(rows), encoding="utf-8")
+    return file
+
+
+def test_examples_that_cannot_be_learned_from(ask: Ask, tmp_path: Path) -> None:
+    run, keys = tmp_path / "run", [*SIZE, *KEYS]
+    good = write_labels(tmp_path / "good.tsv", ["yes", "no"])
+
+    def train(recipe: str, *options: object) -> Asked:
+        asked = ask("train", recipe, *keys, *options, "--run", run)
+        assert not run.exists()
+        return asked
+
+    other = write_labels(tmp_path / "other.tsv", ["yes", "perhaps"], 4)
+    refused(train("classify", "--train", good, "--valid", other), "other.tsv, line 3", '"perhaps" was never seen')
+    one = write_labels(tmp_path / "one.tsv", ["yes"])
+    refused(train("classify", "--train", one), "data.train", 'only one label ("yes")')
+    weights = "training.class_weights={yes: 1, maybe: 2}"
+    refused(train("classify", "--train", good, weights), "training.class_weights", '"maybe" has no example')
+    broken = tmp_path / "broken.tsv"
+    broken.write_bytes(b"text\tlabel\nred\tyes\nbl\xffue\tno\n")
+    refused(train("classify", "--train", broken), "broken.tsv, line 3, byte 3", "UTF-8")
+    tags = tmp_path / "tags.jsonl"
+    rows = [{"words": ["a", "b"], "tags": ["X", "Y"]}, {"words": ["a", "b", "c"], "tags": ["X", "Y"]}]
+    tags.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    refused(train("tag", "--train", tags), "tags.jsonl, line 2", "3 words and 2 tags")
+    answers = {"text": ["dog"], "answer_start": [4]}
+    question = {"id": "q7", "question": "who sat?", "context": "the cat sat", "answers": answers}
+    asked = tmp_path / "questions.jsonl"
+    asked.write_text(json.dumps(question) + "\n", encoding="utf-8")
+    refused(train("answer", "--train", asked), "questions.jsonl, line 1", '"dog" is not at 4', "nowhere in the context")
+
+
+def test_several_files_and_patterns_are_one_corpus(ask: Ask, tmp_path: Path) -> None:
+    one, two = (write_labels(tmp_path / f"part-{n}.tsv", ["yes", "no"], 40, n) for n in (1, 2))
+    for name, files in {
+        "shards": ["--train", one, "--train", two],
+        "pattern": ["--train", tmp_path / "part-*.tsv"],
+        "key": [f"data.train.examples={json.dumps([str(one), str(two)])}"],
+    }.items():
+        code, _, err = ask("train", "classify", *SIZE, *KEYS, *files, "data.hold_out=10", "--run", tmp_path / name)
+        assert code == 0, err
+        assert "76 examples, 4 for validation" in err
+
+
+def test_what_a_run_can_start_from(bert: Path, ask: Ask, tmp_path: Path) -> None:
+    data, run = write_labels(tmp_path / "data.tsv", ["yes", "no"]), tmp_path / "run"
+
+    def start(place: object) -> Asked:
+        asked = ask("train", "classify", "--train", data, "--start", place, *KEYS, "--run", run)
+        assert not run.exists()
+        return asked
+
+    refused(start(tmp_path / "nowhere"), "no run folder", "nowhere")
+    refused(start(tmp_path), "recipe.yaml")
+    assert (
+        ask("train", "lstm-lm", *KEYS, *GRAMMAR, "model.width=16", "model.layers=1", "--run", tmp_path / "lm")[0] == 0
+    )
+    refused(start(tmp_path / "lm"), "start from a BERT")
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    (bare / "recipe.yaml").write_bytes((bert / "recipe.yaml").read_bytes())
+    (bare / "tokenizer").symlink_to(bert / "tokenizer")
+    refused(start(bare), "bare", "no checkpoint yet")
+
+
+def test_texts_that_the_vocabulary_does_not_know_are_told(bert: Path, ask: Ask, tmp_path: Path) -> None:
+    strange = tmp_path / "strange.tsv"
+    strange.write_text("text\tlabel\n" + "".join(f"{'☃' * n} ☄\t{n % 2}\n" for n in range(1, 30)), encoding="utf-8")
+    code, _, err = ask("train", "classify", "--train", strange, "--start", bert, *KEYS, "--run", tmp_path / "strange")
+    assert code == 0
+    assert "(100%) are not in the vocabulary" in err
+    known = write_labels(tmp_path / "known.tsv", ["yes", "no"])
+    _, _, err = ask("train", "classify", "--train", known, "--start", bert, *KEYS, "--run", tmp_path / "known")
+    assert "vocabulary" not in err
+
+
+def test_runs_are_listed_with_their_own_scores(bert: Path, ask: Ask, tmp_path: Path) -> None:
+    data = write_labels(tmp_path / "data.tsv", ["yes", "no"])
+    assert ask("train", "classify-lstm", "--train", data, *KEYS, "model.width=16", "--run", tmp_path / "runs/l")[0] == 0
+    assert ask("train", "tag", *SIZE, *KEYS, *GRAMMAR, "--run", tmp_path / "runs/t")[0] == 0
+    code, out, _ = ask("runs", tmp_path / "runs", bert)
+    assert code == 0
+    for words in ("accuracy 0.", "f1 ", "loss ", "bert 16×1", "lstm reader 16×", "they differ"):
+        assert words in out, out
+    listed: dict[str, Any] = json.loads(ask("runs", tmp_path / "runs", "--json")[1])
+    assert {Path(row["path"]).name: row["counted"] for row in listed["runs"]} == {"l": "examples", "t": "words"}
+    assert ask("runs", tmp_path / "runs", "--metric", "f1", "--out", tmp_path / "curves.html")[0] == 0
+    code, out, _ = ask("gates", "red cat", "--run", tmp_path / "runs/l")
+    assert code == 0
+    assert "forget" in out
+    assert ask("average", "--run", tmp_path / "runs/t", "--last", 2)[0] == 0
+    assert ask("predict", data, "--run", tmp_path / "runs/t-average-2")[0] == 0
+
+
+def examined(ask: Ask, *arguments: object) -> dict[str, Any]:
+    _, out, err = ask("doctor", *arguments, "--json")
+    assert out, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path) -> None:
+    train = write_labels(tmp_path / "train.tsv", ["yes", "no"], 60, 1)
+    lines = train.read_text(encoding="utf-8").splitlines()
+    text, label = lines[1].split("\t")
+    contrary = "no" if label == "yes" else "yes"
+    with train.open("a", encoding="utf-8") as file:
+        file.write(f"{text}\t{contrary}\nbl\x07ue\tyes\nsea\trarely\n")
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("\n".join(lines[:6]) + "\n", encoding="utf-8")
+    found = examined(ask, "classify", "--train", train, "--valid", valid, "--start", bert, *KEYS, "--no-trial")
+    assert not found["would_fail"]
+    told = {finding["what"]: finding for finding in found["findings"]}
+    assert any("came before with another label" in what for what in told)
+    assert any("in the validation data too" in what for what in told)
+    assert any("very rare: rarely (1)" in what for what in told)
+    assert any("line 63" in finding["where"] for finding in told.values() if "control" in finding["what"])
+    assert found["facts"]["memory"]["rows"] > 0
+    assert found["facts"]["lengths"][str(train)]["cut"] == 0
+    strange = tmp_path / "strange.tsv"
+    strange.write_text("text\tlabel\n" + "".join(f"☃ {n}\t{n % 2}\n" for n in range(40)), encoding="utf-8")
+    found = examined(ask, "classify", "--train", strange, "--start", bert, *KEYS, "--no-trial")
+    assert any("unknown words" in finding["what"] for finding in found["findings"])
+    assert examined(ask, "classify", "--train", strange, "--start", tmp_path, *KEYS, "--no-trial")["would_fail"]
+
+
+@pytest.mark.parametrize("recipe", ["bert-tiny", "similarity", "tag", "answer"])
+def test_the_doctor_tries_every_task(recipe: str, ask: Ask) -> None:
+    keys = [*SIZE, *KEYS, *GRAMMAR, *(["model.pairs=apart"] if recipe == "similarity" else [])]
+    trial = [] if recipe == "tag" else ["--no-trial"]
+    found = examined(ask, recipe, *keys, *trial)
+    assert not found["would_fail"], found["findings"]
+    assert found["facts"]["memory"]["predicted"] > 0
+    if trial == []:
+        assert found["facts"]["time"]["counted"] == "words"
+        assert found["facts"]["memory"]["fits"]
+
+
+def test_checkpoints_that_do_not_fit_are_not_imported(ask: Ask, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    theirs, run = tmp_path / "theirs", tmp_path / "runs" / "imported"
+    theirs.mkdir()
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    (theirs / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary), encoding="utf-8")
+    config = transformers.BertConfig(
+        vocab_size=len(vocabulary), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=32,
+    )  # fmt: skip
+    model = transformers.BertModel(config)
+    model.save_pretrained(theirs)
+    said = json.loads((theirs / "config.json").read_text(encoding="utf-8"))
+    (theirs / "config.json").write_text(json.dumps({**said, "intermediate_size": 33}), encoding="utf-8")
+    refused(ask("import", "hf", theirs, "--run", run), "intermediate", "33 × 16", "config.json")
+    with torch.no_grad():
+        model.encoder.layer[0].output.dense.weight[0, 0] = torch.nan
+    model.save_pretrained(theirs)
+    refused(ask("import", "hf", theirs, "--run", run), "not numbers")
+    assert not run.parent.exists()
+    transformers.BertModel(config).save_pretrained(theirs)
+    code, out, _ = ask("import", "hf", theirs, "--run", run)
+    assert code == 0
+    assert "1 layer," in out
+    assert "data.max_length=32" in out
+    refused(ask("import", "hf", theirs, "--run", run), "holds a run already")
+    refused(ask("train", "--resume", "--run", run), "was imported", "--start")
+    refused(ask("train", run / "recipe.yaml", "--run", tmp_path / "again"), "imported")
+    assert [path.name for path in run.parent.iterdir()] == ["imported"]

@@ -1,0 +1,244 @@
+"""`jumok predict`, `embed` and `fill`: a line in, a line out; what is wrong is told and nothing is half-written."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from jumok.cli.main import run as command
+from jumok.training import checkpoint
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+KEYS = [
+    "model.width=16", "model.heads=2", "model.layers=1", "model.feed_forward=32", "training.updates=4", "threads=1",
+    "training.validate_every=4", "training.checkpoint_every=4", "training.batch_tokens=256", "training.warmup=2",
+    "data.train.pairs=60", "data.valid.pairs=20", "device=cpu",
+]  # fmt: skip
+RECIPES = {"labels": "classify", "alike": "similarity", "tags": "tag", "answers": "answer", "bert": "bert-tiny"}
+Asked = tuple[int, str, str]
+Ask = Callable[..., Asked]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, recipe in RECIPES.items():
+        assert command(["train", recipe, *KEYS, "--run", str(folder / name)]) == 0, name
+    return folder
+
+
+@pytest.fixture
+def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
+    """A command in this process: its exit code, what it printed, what it said."""
+
+    def run(*arguments: object) -> Asked:
+        capfd.readouterr()
+        code = command([str(argument) for argument in arguments])
+        said = capfd.readouterr()
+        assert "Traceback" not in said.err
+        assert "bug of jumok" not in said.err, said.err
+        return code, said.out, said.err
+
+    return run
+
+
+def refused(asked: Asked, *words: str, code: int = 2) -> None:
+    assert asked[0] == code, asked
+    for word in words:
+        assert word in asked[2], asked[2]
+
+
+def write(folder: Path, content: str | bytes, name: str = "lines.txt") -> Path:
+    file = folder / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def test_every_line_is_answered_in_its_place(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    """Alone or among others, an empty line too: batches by length must not mix them up."""
+    seed = random.randrange(10**6)
+    draw = random.Random(seed)
+    words = ["The", "cat", "sleeps", "a", "dog", ",", "☃", "nothing"]
+    lines = [" ".join(draw.choices(words, k=draw.choice([0, 1, 3, 40, 200]))) for _ in range(40)]
+    _, out, _ = ask("predict", write(tmp_path, "".join(f"{line}\n" for line in lines)), "--run", runs / "labels")
+    together = out.splitlines()
+    assert len(together) == len(lines), seed
+    for place in draw.sample(range(40), 4):
+        _, alone, _ = ask("predict", write(tmp_path, f"{lines[place]}\n"), "--run", runs / "labels")
+        label, share = alone.strip().split("\t")
+        assert together[place].split("\t")[0] == label, (seed, place)
+        assert float(together[place].split("\t")[1]) == pytest.approx(float(share), abs=2e-4), (seed, place)
+
+
+def test_tagged_words_stand_in_blocks(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    lines = write(tmp_path, "The cat sleeps .\n\n \nA dog\n")
+    code, out, _ = ask("predict", lines, "--run", runs / "tags")
+    assert code == 0
+    flat = [line.split("\t")[0] for line in out.split("\n")]
+    assert flat == ["The", "cat", "sleeps", ".", "", "", "", "A", "dog", "", ""]
+    _, out, _ = ask("predict", lines, "--run", runs / "tags", "--json")
+    assert out.count("\n") == 4
+    assert '"words": [], "tags": []' in out
+
+
+def test_pairs_are_pairs(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    refused(
+        ask("predict", write(tmp_path, "a\tb\nalone\n"), "--run", runs / "alike"), "line 2", "pairs of texts", "tab"
+    )
+    code, out, _ = ask("predict", write(tmp_path, "a\tb\n\nc\td\n"), "--run", runs / "alike")
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    one, other = (ask("predict", write(tmp_path, text), "--run", runs / "labels")[1] for text in ("a\tb\n", "a b\n"))
+    assert one == other  # a tab in a text is a space
+
+
+def test_a_very_long_line_is_cut_and_not_a_disaster(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "cat " * 1_250_000 + "\nshort\n" + "x" * 5_000_000 + "\n")
+    code, out, _ = ask("predict", file, "--run", runs / "labels")
+    assert code == 0
+    assert len(out.splitlines()) == 3
+    code, _, _ = ask("embed", file, "--run", runs / "bert", "--output", tmp_path / "v.npy")
+    assert code == 0
+    assert np.load(tmp_path / "v.npy").shape == (3, 16)
+
+
+def test_unknown_text_works_and_is_told(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "☃☃ ☄\n☄\n")
+    for kind in ("labels", "tags"):
+        code, out, err = ask("predict", file, "--run", runs / kind)
+        assert code == 0
+        assert out
+        assert "3 of 3 tokens are not in the vocabulary" in err
+    assert "not in the vocabulary" in ask("embed", file, "--run", runs / "bert")[2]
+    assert "not in the vocabulary" in ask("fill", "☃ [MASK]", "--run", runs / "bert")[2]
+    assert "vocabulary" not in ask("predict", write(tmp_path, "The cat sleeps .\n"), "--run", runs / "labels")[2]
+
+
+def test_what_cannot_be_read_is_named(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    broken = write(tmp_path, b"good\nb\xffad\n")
+    for name in ("predict", "embed"):
+        refused(ask(name, broken, "--run", runs / "labels"), "lines.txt, line 2", "not valid UTF-8")
+        refused(ask(name, tmp_path / "gone.txt", "--run", runs / "labels"), "gone.txt")
+    assert ask("predict", write(tmp_path, ""), "--run", runs / "labels")[:2] == (0, "")
+    refused(ask("embed", write(tmp_path, ""), "--run", runs / "bert"), "no texts")
+
+
+def test_what_is_asked_of_the_wrong_run(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "a\n")
+    refused(ask("predict", file, "--run", runs / "bert"), "pretraining", "--start")
+    refused(ask("predict", file, "--run", runs / "labels", "--question", "Who?"), "--question", "classification")
+    refused(ask("fill", "a [MASK]", "--run", runs / "labels"), "classification", "pretrained")
+    refused(ask("fill", "a word", "--run", runs / "bert"), "no [MASK]")
+    refused(ask("predict", "--run", runs / "answers"), "--question and --context")
+    refused(ask("predict", "--run", runs / "answers", "--question", "Who?"), "--context is missing")
+    refused(ask("predict", "--run", runs / "answers", "--context", "He."), "--question is missing")
+    refused(ask("predict", "--run", runs / "answers", "--question", " ", "--context", "He."), "empty")
+    for arguments in (["attend", "a"], ["translate", "a"], ["generate", "a"], ["attribute", "a"]):
+        refused(ask(*arguments, "--run", runs / "labels"), "classification")
+    for name in ("align", "ablate", "score"):
+        refused(ask(name, "--source", file, "--target", file, "--run", runs / "tags"), "tagging")
+    refused(ask("gates", "a cat", "--run", runs / "labels"), "no recurrence")
+    assert ask("positions", "--run", runs / "labels")[0] == 0
+    assert "learned" in ask("positions", "--run", runs / "bert")[1]
+    refused(ask("evaluate", "--run", runs / "labels"), "--data")
+    refused(ask("evaluate", "--run", runs / "bert"), "validations")
+    refused(ask("evaluate", "--run", runs / "bert", "--data", file), "pretraining")
+
+
+def test_outputs_that_cannot_be(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "a\n")
+    for name in ("v.txt", "gone/v.npy"):
+        refused(ask("embed", file, "--run", runs / "bert", "--output", tmp_path / name), name)
+    refused(ask("embed", file, "--run", runs / "bert", "--pooling", "median"), "mean, first, max")
+    data = write(tmp_path, "text\tlabel\na\torder\nb\tnegation\n", "data.tsv")
+    refused(
+        ask("evaluate", "--run", runs / "labels", "--data", data, "--report", tmp_path / "gone/r.html"), "gone/r.html"
+    )
+    refused(ask("evaluate", "--run", runs / "labels", "--data", data, "--report", data), "the data itself")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.tsv", "lines.txt"]
+
+
+def test_labels_that_do_not_fit_the_run(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    data = write(tmp_path, "text\tlabel\na\torder\nb\tordre\n", "data.tsv")
+    page = tmp_path / "page.html"
+    asked = ask("evaluate", "--run", runs / "labels", "--data", data, "--report", page)
+    refused(asked, "data.tsv, line 3", '"ordre" was never seen', 'Did you mean "order"?')
+    assert asked[2].count("statement") == 1  # what there is is told once
+    assert not page.exists()
+    data = write(tmp_path, "text\tlabel\na b\t1\n", "one.tsv")
+    refused(ask("evaluate", "--run", runs / "alike", "--data", data), "one.tsv, line 2", "pairs", "--field second=")
+    data = write(tmp_path, "no header here\nor there\n", "plain.tsv")
+    refused(ask("evaluate", "--run", runs / "labels", "--data", data), "plain.tsv", "--field text=")
+
+
+def test_a_run_without_its_labels(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "a\tb\n")
+    for name in ("labels", "alike", "tags", "answers"):
+        copy = tmp_path / name
+        shutil.copytree(runs / name, copy)
+        given = ["--question", "Who?", "--context", "He."] if name == "answers" else [file]
+        for content in ("{", "[]", "{}", '{"labels": 3, "longest": null, "mean": "x"}'):
+            (copy / "labels.json").write_text(content, encoding="utf-8")
+            refused(ask("predict", *given, "--run", copy), "labels.json is damaged")
+        (copy / "labels.json").unlink()
+        refused(ask("predict", *given, "--run", copy), "labels.json is missing")
+
+
+def test_weights_that_are_no_numbers_are_a_failure(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    """What is not a number would be some label all the same."""
+    file = write(tmp_path, "a\n")
+    for name in ("labels", "tags", "bert", "answers"):
+        copy = RunFolder(tmp_path / name)
+        shutil.copytree(runs / name, copy.path)
+        weights = load_file(copy.checkpoints / "step-4" / "model.safetensors")
+        weights["reader.encoder.blocks.0.feed_forward.inner.weight"][0, 0] = torch.nan
+        shutil.rmtree(copy.checkpoints / "step-4")
+        checkpoint.write(copy.checkpoints / "step-4", weights, None, TrainState(update=4))
+        asked = {
+            "bert": ("embed", file),
+            "answers": ("predict", "--question", "Who?", "--context", "He."),
+        }.get(name, ("predict", file))
+        refused(ask(*asked, "--run", copy.path), "not numbers", code=1)
+    refused(ask("fill", "a [MASK]", "--run", tmp_path / "bert"), "not numbers", code=1)
+    data = write(tmp_path, "text\tlabel\na\torder\n", "data.tsv")
+    refused(ask("evaluate", "--run", tmp_path / "labels", "--data", data), "not numbers", code=1)
+
+
+def piped(*arguments: object) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "jumok", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+
+
+def test_on_a_pipe_answers_come_as_lines_do(runs: Path) -> None:
+    process = piped("predict", "--run", runs / "labels")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"The cat sleeps.\n")
+    process.stdin.flush()
+    assert b"\t0." in process.stdout.readline()  # the pipe is still open: who waits for its end waits for ever
+    process.stdin.write(b"\n")
+    process.stdin.flush()
+    assert b"\t0." in process.stdout.readline()
+    process.stdout.close()  # as `head -2` does
+    process.stdin.write(b"one more\n")
+    process.stdin.close()
+    assert process.wait(60) in (0, 141)
+    assert b"Traceback" not in process.stderr.read()
+    process.stderr.close()
