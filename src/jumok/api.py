@@ -149,6 +149,8 @@ def train(
         threads = held.enter_context(repeatable(chosen.threads, device, chosen.exact))
         saved = folder.tokenizer if resume and folder.tokenizer.is_dir() else None
         task = build_together(chosen, device, say, saved, ranks)
+        if chosen.start is not None and not resume:  # what cannot be started from is told before anything is written
+            put_weights(task.objective.model, chosen.start)
         fresh = TrainState(
             total=None if minutes else chosen.training.updates,
             minutes=minutes,
@@ -195,7 +197,7 @@ def _run(
     """The training itself, from the newest good checkpoint or from the start. One process writes and tells."""
     with Events([]) as events:
         found = checkpoint.newest_good(folder, say, ranks=ranks) if resume else None
-        if found is None and recipe.start is not None:  # a run may also be killed before its first checkpoint
+        if resume and found is None and recipe.start is not None:  # it was killed before its first checkpoint
             put_weights(task.objective.model, recipe.start)
         loop = Loop(task, recipe, folder, device, fresh, events, ranks)
         if found is not None:

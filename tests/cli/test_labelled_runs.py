@@ -69,8 +69,9 @@ def test_examples_that_cannot_be_learned_from(ask: Ask, tmp_path: Path) -> None:
     refused(train("classify", "--train", good, "--valid", other), "other.tsv, line 3", '"perhaps" was never seen')
     one = write_labels(tmp_path / "one.tsv", ["yes"])
     refused(train("classify", "--train", one), "data.train", 'only one label ("yes")')
-    weights = "training.class_weights={yes: 1, maybe: 2}"
-    refused(train("classify", "--train", good, weights), "training.class_weights", '"maybe" has no example')
+    for weights, word in {"'yes': 1, maybe: 2": '"maybe" has no example', "yes: 1": "in quotes"}.items():
+        asked = train("classify", "--train", good, f"training.class_weights={{{weights}}}")
+        refused(asked, "training.class_weights", word)
     broken = tmp_path / "broken.tsv"
     broken.write_bytes(b"text\tlabel\nred\tyes\nbl\xffue\tno\n")
     refused(train("classify", "--train", broken), "broken.tsv, line 3, byte 3", "UTF-8")
@@ -80,9 +81,17 @@ def test_examples_that_cannot_be_learned_from(ask: Ask, tmp_path: Path) -> None:
     refused(train("tag", "--train", tags), "tags.jsonl, line 2", "3 words and 2 tags")
     answers = {"text": ["dog"], "answer_start": [4]}
     question = {"id": "q7", "question": "who sat?", "context": "the cat sat", "answers": answers}
-    asked = tmp_path / "questions.jsonl"
-    asked.write_text(json.dumps(question) + "\n", encoding="utf-8")
-    refused(train("answer", "--train", asked), "questions.jsonl, line 1", '"dog" is not at 4', "nowhere in the context")
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text(json.dumps(question) + "\n", encoding="utf-8")
+    refused(
+        train("answer", "--train", questions), "questions.jsonl, line 1", '"dog" is not at 4', "nowhere in the context"
+    )
+
+
+def test_labels_that_are_numbers_have_weights(ask: Ask, tmp_path: Path) -> None:
+    data = write_labels(tmp_path / "data.tsv", ["0", "1"])
+    keys = [*SIZE, *KEYS, "training.class_weights={0: 1, 1: 3.5}"]
+    assert ask("train", "classify", "--train", data, *keys, "--run", tmp_path / "run")[0] == 0
 
 
 def test_several_files_and_patterns_are_one_corpus(ask: Ask, tmp_path: Path) -> None:
@@ -169,7 +178,7 @@ def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path) -> N
     assert any("came before with another label" in what for what in told)
     assert any("in the validation data too" in what for what in told)
     assert any("very rare: rarely (1)" in what for what in told)
-    assert any("line 63" in finding["where"] for finding in told.values() if "control" in finding["what"])
+    assert any("line 63" in finding["where"] for finding in told.values() if "U+0007" in finding["what"])
     assert found["facts"]["memory"]["rows"] > 0
     assert found["facts"]["lengths"][str(train)]["cut"] == 0
     strange = tmp_path / "strange.tsv"

@@ -110,6 +110,7 @@ def test_labels_from_the_pretrained_model_to_a_page_of_errors(
     report = visit(run / "report.html")
     assert report.locator("table.list tbody tr").count() > 0
     assert "examples per second" in report.content()
+    assert report.locator("figcaption span.third").inner_text().startswith("matthews")  # no two curves look the same
     listed = type_in("runs", tmp_path / "labels", bert)
     assert "accuracy" in listed
     assert "bert 32×1" in listed

@@ -55,8 +55,8 @@ def evaluate(
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), measure the
-    perplexity of a text, or the errors of a forecaster."""
+    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), judge labels, tags and
+    answers, measure the perplexity of a text, or the errors of a forecaster."""
     from jumok import api
     from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run

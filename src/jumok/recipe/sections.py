@@ -28,6 +28,15 @@ def _tag_name(value: object) -> object:
     return value.removeprefix("<").removesuffix(">") if isinstance(value, str) else value
 
 
+def _by_label(value: Any) -> Any:
+    """YAML takes a label for what it looks like: 0 is a number, and of yes, no, true and false the spelling is lost."""
+    if not isinstance(value, dict):
+        return value
+    if any(isinstance(label, bool) for label in value):
+        raise ValueError("labels such as yes, no, true and false must be in quotes: {'yes': 2}")
+    return {str(label) if isinstance(label, int | float) else label: weight for label, weight in value.items()}
+
+
 Shards = Annotated[list[str], BeforeValidator(_as_list)]
 TagName = Annotated[str, BeforeValidator(_tag_name), Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
 
@@ -246,7 +255,7 @@ class Training(Section):
     align_layer: int | None = Field(
         None, ge=0, description="The decoder layer of that head, counted from 0; without one the second to last."
     )
-    class_weights: Literal["none", "balanced"] | dict[str, float] = Field(
+    class_weights: Annotated[Literal["none", "balanced"] | dict[str, float], BeforeValidator(_by_label)] = Field(
         "none", description="How much an example counts by its label: balanced, or {label: weight}."
     )
     layer_decay: float = Field(
