@@ -17,9 +17,10 @@ from jumok.errors import BadInput
 from jumok.models.reader import WordLabeller
 from jumok.tasks.classifier import TOKENS
 from jumok.text.tokenizer import Encoded, Tokenizer
+from jumok.text.words import trim
 
 QUESTION_SHARE = 3  # a question takes at most one in so many tokens of a row
-KEPT = 20  # spans of a window that may be among the best of a question
+KEPT = 100  # spans of a window that may be among the best of a question; some differ in blanks alone
 Integers = npt.NDArray[np.int64]
 
 
@@ -124,6 +125,8 @@ class Answerer:
         return self.answers([Question(question, context)], best)[0]
 
     def answers(self, questions: Sequence[Question], best: int = 5) -> list[Answered]:
+        if best < 1:
+            raise BadInput(f"{best} answers: ask for one at least")
         return self._answers(questions, best)[0]
 
     def answer_with_loss(self, questions: Sequence[Question]) -> tuple[list[Answered], float]:
@@ -179,8 +182,8 @@ class Answerer:
     ) -> Answered:
         by_text: dict[tuple[int, int], float] = {}
         for (begin, end), score in spans.items():
-            stretch = context.offsets[begin][0], context.offsets[end][1]
-            if stretch[0] < stretch[1]:
+            stretch = trim(question.context, context.offsets[begin][0], context.offsets[end][1])
+            if question.context[slice(*stretch)].strip():  # blanks are no answer
                 by_text[stretch] = max(by_text.get(stretch, -np.inf), score)
         ranked = sorted(by_text.items(), key=lambda item: (-item[1], item[0]))[:best]
         candidates = [Found(question.context[start:end], start, score) for (start, end), score in ranked]
