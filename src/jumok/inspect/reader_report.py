@@ -33,7 +33,7 @@ def _table(heads: list[str], rows: list[list[str]]) -> str:
     for row in rows:
         cells = (f'<td data-label="{escape(name)}">{cell}</td>' for name, cell in zip(heads, row, strict=True))
         body.append(f"<tr>{''.join(cells)}</tr>")
-    return f'<table class="list"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+    return f'<table class="list said"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
 
 
 def _section(
