@@ -30,7 +30,10 @@ DATA = ROOT.parent / "shared" / "data"
 TASKS: dict[str, dict[str, Any]] = {
     "sst2": {
         "task": "classification", "train": "glue/SST-2/train.tsv.gz", "test": "glue/SST-2/dev.tsv.gz",
-        "training": {"updates": 2000, "batch_tokens": 1024, "learning_rate": 5e-5, "metric": "accuracy"},
+        "training": {
+            "updates": 1800, "batch_tokens": 1024, "learning_rate": 1e-4, "metric": "accuracy", "layer_decay": 1.0,
+            "label_smoothing": 0.1,
+        },
     },
     "mrpc": {
         "task": "classification", "train": "glue/MRPC/train.tsv.gz", "test": "glue/MRPC/dev.tsv.gz",
