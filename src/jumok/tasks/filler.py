@@ -61,9 +61,19 @@ class Filler:
         for number, (ids, shares) in enumerate(zip(chosen.indices.tolist(), chosen.values.tolist(), strict=True)):
             guesses = []
             for id, share in zip(ids, shares, strict=True):
-                filled = list(row)
-                for other, place in enumerate(places):
-                    filled[place] = id if other == number else likeliest[other]
-                guesses.append(Guess(self.tokenizer.pieces([id])[0], share, self.tokenizer.decode([filled])[0]))
+                chosen_ids = [*likeliest[:number], id, *likeliest[number + 1 :]]
+                guesses.append(Guess(self.tokenizer.pieces([id])[0], share, self._filled(parts, chosen_ids)))
             found.append(guesses)
         return found
+
+    def _filled(self, parts: list[str], ids: list[int]) -> str:
+        """The user's own text with tokens in the gaps; one that goes on with a word is written on to it."""
+        text, continues = parts[0], self.tokenizer.continues()
+        for number, (id, part) in enumerate(zip(ids, parts[1:], strict=True)):
+            word = self.tokenizer.pieces([id])[0]
+            if continues[id]:
+                text = text.rstrip() + word.removeprefix("##")
+            else:  # two gaps side by side are two words
+                text += (" " if number and not parts[number] else "") + word
+            text += part
+        return text
