@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -75,8 +74,9 @@ def test_guesses_are_the_models_own(tokenizer: Tokenizer, text: str) -> None:
         for guess in guesses:
             assert "[MASK]" not in guess.text
             tokens = [guess if other == place else found[other][0] for other in range(len(places))]
-            written = iter([token.token.removeprefix("##") for token in tokens])
-            expected = re.sub(r"\[MASK\]", lambda gap: next(written), text)
+            expected = text
+            for token in tokens:
+                expected = expected.replace("[MASK]", token.token.removeprefix("##"), 1)
             assert guess.text.replace(" ", "") == expected.replace(" ", "")
 
 
