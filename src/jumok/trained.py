@@ -24,6 +24,7 @@ from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.models.reader import TextLabeller, WordLabeller
 from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection
+from jumok.recipe.whole import LABELLED
 from jumok.tasks.answerer import Answerer, AnswerLimits
 from jumok.tasks.classifier import Classifier, Text
 from jumok.tasks.embedder import Pooling, embed
@@ -280,7 +281,7 @@ def _report_reader(model: TrainedReader, recipe: Recipe, folder: RunFolder, task
     write_reader_report(model, recipe, folder, task)
 
 
-READING = ("pretraining", "classification", "regression", "tagging", "answering")
+READING = ("pretraining", *LABELLED)
 # By task: how a run is loaded, and how its report is written
 LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
     "translation": _load_translator,

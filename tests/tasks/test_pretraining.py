@@ -14,6 +14,7 @@ import torch
 from seeded import seed  # noqa: F401
 from torch.nn import functional as F
 
+from jumok import api
 from jumok import recipe as recipes
 from jumok.data.masked_batch import MaskedBatch
 from jumok.data.masking import Hidden
@@ -186,3 +187,19 @@ def test_text_without_words(tmp_path: Path) -> None:
     blank.write_text("one two three four five\n\n\n", encoding="utf-8")
     task = task_of(recipe_of(f"data.train.text={blank}", f"data.valid={{text: {tiny}}}"), tmp_path)
     assert len(task.plan.texts[0].found) == 1
+
+
+def test_a_text_of_unknown_words_alone_is_refused_and_some_are_passed_over(tmp_path: Path) -> None:
+    keys = ["model.width=16", "model.layers=1", "model.feed_forward=16", "tokenizer.vocabulary=200"]
+    first = [*keys, "data.train.pairs=200", "data.valid.pairs=20", "training.updates=1"]
+    api.train("bert-tiny", tmp_path / "first", first, quiet=True, report=False)
+    snow = tmp_path / "snow.txt"
+    snow.write_text("☃☃ ☃\n" * 60, encoding="utf-8")
+    then = [f"start={tmp_path / 'first'}", f"data.train.text={snow}", "training.updates=4", "training.batch_tokens=16"]
+    with pytest.raises(BadInput, match=r"snow.txt: none of its 120 tokens is in the vocabulary"):
+        api.train("bert-tiny", tmp_path / "refused", then, quiet=True, report=False)
+    assert not (tmp_path / "refused").exists()
+    # batches of unknown words among others: nothing is learned from them, and nothing breaks
+    snow.write_text("☃☃ ☃\n" * 60 + "the dog sees the cat.\n" * 6, encoding="utf-8")
+    model = api.train("bert-tiny", tmp_path / "some", then, quiet=True, report=False)
+    assert all(bool(weight.isfinite().all()) for weight in model.model.parameters())

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.examples import Tagged
-from jumok.data.json_values import is_json_name, json_kind, json_objects, json_text, named_items
-from jumok.data.readers import read_lines
+from jumok.data.json_values import is_json_name, json_objects, json_text, named_items
+from jumok.data.readers import json_kind, read_lines
 from jumok.data.table_rows import MOST_COLUMNS, beginning
 from jumok.errors import BadInput
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data.compression import without_compression
-from jumok.data.readers import JSON_SUFFIXES, read_lines
+from jumok.data.readers import JSON_SUFFIXES, json_kind, read_lines
 from jumok.errors import BadInput
 
 ONE_A_LINE = "JSONL has one whole object on each line (from a JSON array: jq -c '.[]' file.json > file.jsonl)"
@@ -72,14 +72,6 @@ def named_items(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in row.items():
         if key.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in key):
             yield key, value
-
-
-def json_kind(value: Any) -> str:
-    """What a JSON value is, in words."""
-    kinds: dict[type, str] = {
-        type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "an array",
-    }  # fmt: skip
-    return kinds.get(type(value), "an object")
 
 
 def _refuse_constant(name: str) -> Any:

@@ -217,7 +217,7 @@ def _text_at(row: Any, column: int | str, where: str) -> str:
     else:
         raise BadInput(f"{where}: an object is needed, this is {json.dumps(row)[:40]}")
     if not isinstance(value, str):
-        raise BadInput(f'{where}: "{column}" is {_json_kind(value)}, not text')
+        raise BadInput(f'{where}: "{column}" is {json_kind(value)}, not text')
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -233,8 +233,11 @@ def _leaves(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def _json_kind(value: Any) -> str:
-    names = {type(None): "null", bool: "true or false", int: "a number", float: "a number", list: "an array"}
+def json_kind(value: Any) -> str:
+    """What a JSON value is, in words."""
+    names: dict[type, str] = {
+        type(None): "null", bool: "true or false", int: "a number", float: "a number", str: "text", list: "an array",
+    }  # fmt: skip
     return names.get(type(value), "an object")
 
 

@@ -22,8 +22,8 @@ from typing import Any
 
 from jumok.data.compression import without_compression
 from jumok.data.examples import Answer, Question
-from jumok.data.json_values import json_kind, json_objects, json_text, named_items, parse_json
-from jumok.data.readers import read_lines
+from jumok.data.json_values import json_objects, json_text, named_items, parse_json
+from jumok.data.readers import json_kind, read_lines
 from jumok.errors import BadInput
 
 

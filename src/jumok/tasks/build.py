@@ -22,6 +22,7 @@ from jumok.recipe import (
     TransformerLanguageSection,
     TransformerSection,
 )
+from jumok.recipe.whole import LABELLED
 from jumok.tasks.answering import AnsweringTask
 from jumok.tasks.classification import ClassificationTask
 from jumok.tasks.example_task import ExampleTask
@@ -40,9 +41,9 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
     "language": (RecurrentLanguageSection, TransformerLanguageSection),
     "forecasting": (ForecasterSection,),
     "pretraining": (BertSection,),
-    **dict.fromkeys(("classification", "regression", "tagging", "answering"), (BertSection, RecurrentReaderSection)),
+    **dict.fromkeys(LABELLED, (BertSection, RecurrentReaderSection)),
 }
-LABELLED: dict[str, type[ExampleTask]] = {
+EXAMPLES: dict[str, type[ExampleTask]] = {
     "classification": ClassificationTask,
     "regression": ClassificationTask,
     "tagging": TaggingTask,
@@ -85,8 +86,8 @@ def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -
     check_model(recipe)
     if recipe.task == "forecasting":
         return ForecastingTask(recipe, device, say)
-    if recipe.task in LABELLED:
-        return LABELLED[recipe.task](recipe, device, say, saved)
+    if recipe.task in EXAMPLES:
+        return EXAMPLES[recipe.task](recipe, device, say, saved)
     if recipe.task in ("language", "pretraining"):
         tokenizer = Tokenizer.load(saved / "text") if saved is not None else text_tokenizer(recipe, say)
         if recipe.task == "pretraining":

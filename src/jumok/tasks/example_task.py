@@ -27,8 +27,8 @@ LABELS = "labels.json"
 
 
 class ExampleTask:
-    """A subclass says how examples become rows (`encode`), how rows become labels (`labels_of`), what the objective is
-    and how well it does on what was kept back."""
+    """A subclass says what there is to learn (`learn_labels`), how examples become rows and labels (`encode`), what the
+    objective is (`build`) and how well it does on what was kept back (`validate`)."""
 
     objective: Objective
     unit = "examples"

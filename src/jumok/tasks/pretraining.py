@@ -105,8 +105,14 @@ class PretrainingTask:
             self.valid = [texts(first, (line, first.lines))]
             say(f"no validation text given: the last {first.lines - line:,} lines are kept back for it")
         for number, one in enumerate(learned):
+            unknown, words = one.store.meta["unknown"], len(one.store) - one.store.lines
             if not len(one.found):
                 raise BadInput(f"{place_of(data.train[number])}: there are no words to learn from")
+            if unknown == words:
+                raise BadInput(
+                    f"{place_of(data.train[number])}: none of its {words:,} tokens is in the vocabulary, so there is "
+                    "nothing to guess: it was made from other texts"
+                )
         if not any(len(one.found) for one in self.valid):
             raise BadInput("the validation text has no words. Name other text (--valid-text)")
         self.held = held

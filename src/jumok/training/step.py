@@ -69,7 +69,8 @@ class Step:
 
     def __call__(self, batches: list[Any], update: int, rate: float) -> Outcome:
         """Learn from the micro-batches of an update, at this learning rate."""
-        count = self.ranks.count(sum(batch.tokens for batch in batches[: self._counted(len(batches))]))
+        # nothing counts where all words of a text happen to be unknown: the loss is 0, and 0 / 1 teaches nothing
+        count = max(1, self.ranks.count(sum(batch.tokens for batch in batches[: self._counted(len(batches))])))
         self.objective.train()
         sums = self._together(self._gradients(batches, update, count))
         scaler = self.precision.scaler
