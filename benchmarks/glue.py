@@ -10,6 +10,7 @@ scores of the first ones (all are in this file's history).
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import shutil
 import sys
@@ -59,6 +60,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("/tmp/glue"))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--updates", type=int, default=0, help="another number of updates: for a try")
+    parser.add_argument("--training", type=json.loads, default={}, help="other keys of training, as JSON: for a try")
+    parser.add_argument("--shortest", type=int, default=0, help="SST-2 without phrases of fewer words: for a try")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--out", type=Path)
@@ -74,9 +77,18 @@ def main() -> None:
         }  # fmt: skip
         if chosen.updates:
             training |= {"updates": chosen.updates}
+        training |= chosen.training
+        train = chosen.data / about["train"]
+        if chosen.shortest:
+            with gzip.open(train, "rt", encoding="utf-8") as rows:
+                head, *lines = rows
+            chosen.work.mkdir(parents=True, exist_ok=True)
+            train = chosen.work / f"{name}.tsv"
+            long = (line for line in lines if len(line.split()) > chosen.shortest)  # and the label
+            train.write_text(head + "".join(long), encoding="utf-8")
         raw = {
             "task": about["task"], "start": str(chosen.start), "device": chosen.device, "seed": chosen.seed,
-            "data": {"train": {"examples": [str(chosen.data / about["train"])]}, "max_length": 128},
+            "data": {"train": {"examples": [str(train)]}, "max_length": 128},
             "model": {"kind": "bert", **about.get("model", {})}, "training": training,
         }  # fmt: skip
         began = time.perf_counter()

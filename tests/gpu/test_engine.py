@@ -93,6 +93,24 @@ def test_recorded_updates_are_the_plain_ones(name: str, dtype: torch.dtype) -> N
     torch.testing.assert_close(recorded[1], plain[1], rtol=1e-2, atol=2e-3)
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_recordings_of_many_shapes_share_their_gradients(accumulate: int) -> None:
+    """Batches of several kinds, alone in an update or not: each recording's gradients are those of its own batch."""
+    keys = ["model.dropout=0", "training.pack=true", f"training.accumulate={accumulate}", "training.batch_tokens=700"]
+    plain = trained([*keys, "training.graphs=false"], updates=12)
+    recorded = trained([*keys, "training.graphs=true"], updates=12)
+    graphs = recorded[2].graphs
+    assert graphs.recordings
+    assert all(alone == (accumulate == 1) for alone, _ in graphs.recordings)
+    torch.testing.assert_close(recorded[0], plain[0], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(recorded[1], plain[1], rtol=1e-2, atol=2e-3)
+    graphs.most = 1  # what is not recorded from now on adds to the same gradients
+    places = {parameter.grad.data_ptr() for parameter in graphs.parameters}
+    graphs.zero()
+    assert places == {parameter.grad.data_ptr() for parameter in graphs.parameters}
+    assert len(places) == len(graphs.parameters)
+
+
 @pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
 @pytest.mark.parametrize("graphs", ["false", "true"])
 def test_compiled_updates_are_the_plain_ones(graphs: str) -> None:

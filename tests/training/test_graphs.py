@@ -110,24 +110,48 @@ def test_a_compiled_run_learns_what_a_plain_one_does(tmp_path: Path, monkeypatch
     assert any((tmp_path / "cache" / "compiled").rglob("*.cpp"))
 
 
-def test_what_is_recorded_adds_the_gradients_that_a_backward_pass_would_add() -> None:
-    """The part of a recording that is no CUDA: to the bit, and on top of what is there already."""
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_recorded_has_the_gradients_of_a_backward_pass(alone: bool) -> None:
+    """The part of a recording that is no CUDA: to the bit, on top of what is there already or instead of it."""
     recipe = recipes.read("transformer-tiny", ["data.train.pairs=200", "data.valid.pairs=50", "model.dropout=0"])
     task = build_task(recipe, torch.device("cpu"), print, None)
     objective, batch = task.objective.train(), task.batches(0)[0]
-    parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
-    found = []
-    for recorded in (False, True):
+    unused = torch.nn.Parameter(torch.ones(3))
+    parameters = [*(parameter for parameter in objective.parameters() if parameter.requires_grad), unused]
+    share = torch.tensor(0.125)
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, 0.0 if alone else 0.25)
+    (objective(batch).sum * share).backward()
+    expected = [parameter.grad.clone() for parameter in parameters if parameter.grad is not None]
+    graphs = Graphs(objective, parameters, Precision(torch.float32, torch.device("cpu")), lambda text: None)
+    for recorded in (False, True):  # tried out, and recorded
         for parameter in parameters:
             parameter.grad = torch.full_like(parameter, 0.25)
-        graphs = Graphs(objective, parameters, Precision(torch.float32, torch.device("cpu")), lambda text: None)
-        share = torch.tensor(0.125)
-        if recorded:
-            names, sums = graphs._once(batch, share)
-            assert names[0] == "loss"
-            assert sums[0] == objective(batch).sum
-        else:
-            (objective(batch).sum * share).backward()
-        found.append([parameter.grad.clone() for parameter in parameters if parameter.grad is not None])
-    assert len(found[0]) == len(parameters)
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+        former = [parameter.grad for parameter in parameters]
+        names, sums = graphs._once(batch, share, alone, recorded)
+        assert names[0] == "loss"
+        assert sums[0] == objective(batch).sum
+        found = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        assert len(found) == len(parameters)
+        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+        kept = [one is other for one, other in zip(former, found, strict=True)]
+        assert all(kept) if not (alone and recorded) else sum(kept) < len(kept) / 2
+        assert len({gradient.data_ptr() for gradient in found}) == len(found)
+
+
+def test_memory_that_is_the_gradient_of_two_is_taken_by_one() -> None:
+    one, other = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(torch.ones(4))
+    turned = torch.nn.Parameter(torch.ones(3, 2))
+    graphs = Graphs(lambda batch: None, [one, other, turned], Precision(torch.float32, torch.device("cpu")), print)  # type: ignore[arg-type, return-value]
+    graphs.zero()
+    gradient = torch.randn(4)
+    graphs._take((gradient, gradient, torch.randn(2, 3).T))
+    assert one.grad is gradient
+    assert other.grad is not gradient
+    assert turned.grad is not None
+    assert turned.grad.is_contiguous()
+    graphs.gradients = [parameter.grad for parameter in graphs.parameters if parameter.grad is not None]
+    one.grad = None
+    graphs.zero()
+    assert one.grad is gradient
+    assert not gradient.any()

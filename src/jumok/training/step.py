@@ -119,14 +119,16 @@ class Step:
         pieces = [[batch] for batch in batches]
         while True:
             sums: dict[str, Tensor] = {}
-            self._zero()
+            alone = sum(len(parts) for parts in pieces) == 1
+            if not alone:
+                self._zero()
             for turn, parts in enumerate(pieces):
                 micro, counts = self.ranks.rank + self.ranks.world * turn, turn < self._counted(len(pieces))
                 try:
                     for part, batch in enumerate(parts):
                         # one number more only for pieces, so that what was never cut keeps its randomness
                         seed = seed_for(self.seed, update, micro, *([part] if len(parts) > 1 else []))
-                        for name, value in self._add_gradient(batch, seed, counts / count).items():
+                        for name, value in self._add_gradient(batch, seed, counts / count, alone).items():
                             value = value if counts else torch.zeros_like(value)
                             sums[name] = sums[name] + value if name in sums else value
                     continue
@@ -141,12 +143,13 @@ class Step:
             else:
                 return sums
 
-    def _add_gradient(self, batch: Any, seed: int, weight: float) -> dict[str, Tensor]:
-        """weight · ∇ loss of one batch, added to the parameters'; the sums that the loss consists of."""
+    def _add_gradient(self, batch: Any, seed: int, weight: float, alone: bool) -> dict[str, Tensor]:
+        """weight · ∇ loss of one batch, added to the parameters' unless it is `alone`, the only one of its update; the
+        sums that the loss consists of."""
         share = self.precision.scaled(torch.full((), weight, device=self.device))
         fast = self.graphs is not None or self.training.compile
         repeating = repeating_part(batch) if fast and self.repeats else None
-        recording = self.graphs.ready(repeating) if self.graphs is not None and repeating is not None else None
+        recording = self.graphs.ready(repeating, alone) if self.graphs is not None and repeating is not None else None
         says, self.says_why_not = self.says_why_not and repeating is None, False  # the first batch tells
         if says:
             with_pack = "" if self.training.align else ", or training.pack=true"
@@ -157,6 +160,8 @@ class Step:
         torch.manual_seed(seed)
         if self.graphs is not None and recording is not None:
             return self.graphs.replay(recording, repeating, share)
+        if alone:
+            self._zero()
         with self.precision.context():
             if repeating is None:
                 loss = self.objective(batch.to(self.device))
@@ -167,11 +172,10 @@ class Step:
 
     def _zero(self) -> None:
         """No gradients; those that a recording writes into stay where they are."""
-        self.optimizer.zero_grad(set_to_none=self.graphs is None)
-        if self.graphs is not None:
-            for parameter in self.graphs.parameters:
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
+        if self.graphs is None:
+            self.optimizer.zero_grad(set_to_none=True)
+        else:
+            self.graphs.zero()
 
     def _does_not_fit(self, parts: list[Any], update: int, problem: str) -> Failure:
         return Failure(
