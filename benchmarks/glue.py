@@ -32,7 +32,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "sst2": {
         "task": "classification", "train": "glue/SST-2/train.tsv.gz", "test": "glue/SST-2/dev.tsv.gz",
         "training": {
-            "updates": 1500, "batch_tokens": 1024, "learning_rate": 1e-4, "metric": "accuracy", "layer_decay": 1.0,
+            "updates": 3000, "batch_tokens": 1024, "learning_rate": 1e-4, "metric": "accuracy", "layer_decay": 0.85,
             "label_smoothing": 0.1, "r_drop": 1.0, "average": 3, "keep": 3,
         },
     },
