@@ -25,6 +25,7 @@ from jumok.trained import (
     TrainedClassifier,
     TrainedFiller,
     TrainedForecaster,
+    TrainedImageClassifier,
     TrainedLanguageModel,
     TrainedReader,
     TrainedTagger,
@@ -42,8 +43,8 @@ from jumok.training.starting import put_weights
 from jumok.training.state import TrainState
 
 __all__ = [
-    "TrainedAnswerer", "TrainedClassifier", "TrainedFiller", "TrainedForecaster", "TrainedLanguageModel",
-    "TrainedReader", "TrainedTagger", "TrainedTranslator", "load", "train", "warn",
+    "TrainedAnswerer", "TrainedClassifier", "TrainedFiller", "TrainedForecaster", "TrainedImageClassifier",
+    "TrainedLanguageModel", "TrainedReader", "TrainedTagger", "TrainedTranslator", "load", "train", "warn",
 ]  # fmt: skip
 
 Say = Callable[[str], None]

@@ -23,7 +23,8 @@ from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.models.reader import TextLabeller, WordLabeller
-from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection, VitSection
 from jumok.recipe.whole import LABELLED
 from jumok.tasks.answerer import Answerer, AnswerLimits
 from jumok.tasks.classifier import Classifier, Text
@@ -33,12 +34,14 @@ from jumok.tasks.example_task import LABELS
 from jumok.tasks.filler import Filler
 from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.generator import Generator
+from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.labelling import Numbers, answers_of, classes_of, numbers_of, read_labels
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.series_forecaster import SeriesForecaster, load_series
 from jumok.tasks.tagger import Tagger
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
+from jumok.tasks.vision import VisionTask
 from jumok.tasks.vocabulary import load_tokenizers
 from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
@@ -151,6 +154,13 @@ class TrainedTagger(TrainedReader, Tagger):
 
 class TrainedAnswerer(TrainedReader, Answerer):
     """A run that answers questions, loaded."""
+
+
+class TrainedImageClassifier(ImageClassifier):
+    """A run that tells images apart, loaded."""
+
+    recipe: Recipe
+    run: RunFolder
 
 
 class TrainedForecaster(SeriesForecaster):
@@ -281,17 +291,36 @@ def _report_reader(model: TrainedReader, recipe: Recipe, folder: RunFolder, task
     write_reader_report(model, recipe, folder, task)
 
 
+def _load_image_classifier(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedImageClassifier:
+    assert isinstance(recipe.model, VitSection)
+    file = run.path / LABELS
+    classes = classes_of(read_labels(file), file)
+    model = ImageLabeller(recipe.model, classes.size)
+    load_weights(run, model, device, say)
+    classifier = TrainedImageClassifier(model, classes, recipe.data.resize, device)
+    classifier.recipe, classifier.run = recipe, run
+    return classifier
+
+
+def _report_images(model: TrainedImageClassifier, recipe: Recipe, folder: RunFolder, task: VisionTask) -> None:
+    from jumok.inspect.vision_report import write_vision_report
+
+    write_vision_report(model, recipe, folder, task)
+
+
 READING = ("pretraining", *LABELLED)
 # By task: how a run is loaded, and how its report is written
 LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
     "translation": _load_translator,
     "language": _load_language_model,
     "forecasting": _load_forecaster,
+    "vision": _load_image_classifier,
     **dict.fromkeys(READING, _load_reader),
 }
 REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {
     "translation": _report_translation,
     "language": _report_language,
     "forecasting": _report_forecast,
+    "vision": _report_images,
     **dict.fromkeys(READING, _report_reader),
 }

@@ -120,7 +120,9 @@ def test_it_is_the_best_of_all_spans(tokenizer: Tokenizer, unanswerable: bool) -
         told = [found.best, *found.others]
         expected = sorted([*spans.values(), *([none] if unanswerable else [])], reverse=True)[:5]
         assert [one.score for one in told] == pytest.approx(expected, abs=1e-4), where
-        assert sum(one.probability for one in told) <= 1 + 1e-6
+        everything = np.array([*spans.values(), *([none] if unanswerable or not spans else [])])
+        whole = np.log(np.exp(everything - everything.max()).sum()) + everything.max()
+        assert [one.probability for one in told] == pytest.approx(np.exp(np.array(expected) - whole), abs=1e-4), where
         for one in told:
             if one.start < 0:
                 assert unanswerable, where
@@ -132,16 +134,36 @@ def test_it_is_the_best_of_all_spans(tokenizer: Tokenizer, unanswerable: bool) -
                 assert spans[one.start, one.start + len(one.text)] == pytest.approx(one.score, abs=1e-4), where
 
 
+def test_a_probability_does_not_depend_on_how_many_are_told(tokenizer: Tokenizer) -> None:
+    chance = random.Random(secrets.randbelow(2**31))
+    answerer = answerer_of(tokenizer, AnswerLimits(24, 6, 4, True))
+    question, context = random_text(chance, 2), random_text(chance, 12)
+    alone = answerer.answer(question, context, best=1).best
+    found = answerer.answer(question, context, best=10**6)
+    told = [found.best, *found.others]
+    assert alone.probability == pytest.approx(told[0].probability)
+    assert sum(one.probability for one in told) == pytest.approx(1), "all that there are"
+    assert len(told) > 3
+    assert alone.probability < 1
+
+
+def test_scores_that_are_far_apart_are_still_probabilities(tokenizer: Tokenizer) -> None:
+    model: Any = Decided(-3e4, len(tokenizer.encode(["the"])[0]) + 2)
+    model.most = 3e4
+    found = Answerer(model, tokenizer, AnswerLimits(60, 8, 5, True), CPU).answer("the", "the cat Café", best=3)
+    assert [one.probability for one in (found.best, *found.others)] == pytest.approx([1, 0, 0])
+
+
 class Decided(torch.nn.Module):
     """All speaks for [CLS], or against it; of the others one place begins and ends best."""
 
     def __init__(self, none: float, place: int) -> None:
         super().__init__()
-        self.none, self.place = none, place
+        self.none, self.place, self.most = none, place, 5.0
 
     def forward(self, words: Sequences, segments: torch.Tensor) -> torch.Tensor:
         scores = torch.zeros(*words.ids.shape, 2)
-        scores[:, self.place] = 5.0
+        scores[:, self.place] = self.most
         scores[:, 0] = self.none
         return scores
 

@@ -22,8 +22,8 @@ TARGET = typer.Option(None, help="Its translations, line by line.")
 VALID_SOURCE = typer.Option(None, help="Validation text.")
 VALID_TARGET = typer.Option(None, help="Its translations.")
 TEXT = typer.Option(None, help="Language models: training text (several times for shards).")
-TRAIN = typer.Option(None, "--train", help="Labelled examples: TSV, CSV, JSONL, CoNLL or SQuAD JSON.")
-VALID = typer.Option(None, "--valid", help="Labelled examples to validate on.")
+TRAIN = typer.Option(None, "--train", help="Labelled examples: TSV, CSV, JSONL, CoNLL or SQuAD JSON; images: a folder, tar or zip.")
+VALID = typer.Option(None, "--valid", help="Labelled examples (or images) to validate on.")
 START = typer.Option(None, "--start", help="A pretrained run to start from (made by: jumok train bert-… or import).")
 CSV = typer.Option(None, help="Forecasts: a CSV file (several times for parts that follow each other in time).")
 VALID_TEXT = typer.Option(None, help="Language models: validation text.")
@@ -53,6 +53,8 @@ def described(
         for kind, option in (("train", "--"), ("valid", "--valid-")):
             if files[f"{kind}.{one}"] and not files[f"{kind}.{other}"]:
                 raise BadInput(f"{option}{one} is given, but {option}{other} is missing")
+    if recipes.task_of(recipe) == "vision":  # what it learns from are images
+        files = {key.replace(".examples", ".images"): paths for key, paths in files.items()}
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     named += [f"data.series.{key}={json.dumps(value)}" for key, value in series.items() if value is not None]
     named += [f"start={json.dumps(start)}"] if start is not None else []

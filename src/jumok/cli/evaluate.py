@@ -10,6 +10,8 @@ import typer
 from jumok.cli.typed import options_as_typed
 from jumok.errors import BadInput
 
+WRITTEN = {"--report": "page", "--sheet": "sheet", "--confusion": "picture"}
+
 
 def evaluate(
     run: list[Path] = typer.Option(
@@ -22,12 +24,21 @@ def evaluate(
         None, help="Transformer language models: tokens between windows. (default: half a window)"
     ),
     data: list[Path] | None = typer.Option(
-        None, "--data", help="Labels, tags, answers: the examples to judge (TSV, CSV, JSONL, CoNLL, SQuAD JSON)."
+        None,
+        "--data",
+        help="Labels, tags, answers: the examples to judge (TSV, CSV, JSONL, CoNLL, SQuAD JSON); images: a folder, "
+        "tar, zip or table of paths.",
     ),
     field: list[str] | None = typer.Option(
         None, "--field", help="Where in --data things are: text=…, second=…, label=… (default: as in training)"
     ),
     report: Path | None = typer.Option(None, "--report", help="Write a page to browse the errors of --data."),
+    sheet: Path | None = typer.Option(
+        None, "--sheet", help="Images: draw the most confident mistakes of --data (PNG)."
+    ),
+    confusion: Path | None = typer.Option(
+        None, "--confusion", help="Classes: draw what was taken for what in --data (PNG, SVG)."
+    ),
     csv: list[Path] | None = typer.Option(
         None, "--csv", help="Forecasters: score the whole of this file. (default: the run's test part)"
     ),
@@ -55,8 +66,8 @@ def evaluate(
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), judge labels, tags and
-    answers, measure the perplexity of a text, or the errors of a forecaster."""
+    """Translate a test set and score it (BLEU and chrF with signatures, alignment error rate), judge labels, tags,
+    answers and images, measure the perplexity of a text, or the errors of a forecaster."""
     from jumok import api
     from jumok.data.readers import read_lines
     from jumok.evaluation import evaluate as evaluate_run
@@ -66,10 +77,13 @@ def evaluate(
     if output is not None and (output.is_dir() or not output.absolute().parent.is_dir()):
         raise BadInput(f"--output {output}: name a file in a folder that exists")
     alone = run[0] if len(run) == 1 else None
-    if data or report is not None or field:
+    files = {"--report": report, "--sheet": sheet, "--confusion": confusion}
+    if data or field or any(file is not None for file in files.values()):
         if alone is None or not data or any(each is not None for each in (source, reference, text)):
-            raise BadInput("--data needs one --run (of labels, tags or answers) and no --source, --reference or --text")
-        _judge(alone, data, field or [], report, as_json, device)
+            raise BadInput(
+                "--data needs one --run (of labels, tags, answers or images) and no --source, --reference or --text"
+            )
+        _judge(alone, data, field or [], files, as_json, device)
         return
     if csv or (alone is not None and api.task_of(alone) == "forecasting"):
         if alone is None or any(each is not None for each in (source, reference, text)):
@@ -122,33 +136,49 @@ def _what_to_give(run: tuple[Path, str] | None) -> str:
         return f"{path} has learned {task}: give {'--text' if task == 'language' else '--source and --reference'}"
     if task == "pretraining":
         return f"{path} has learned pretraining: how well it guesses is told by its validations (jumok runs {path})"
-    return f"{path} has learned {task}: give --data with labelled examples"
+    return f"{path} has learned {task}: give --data with {'images' if task == 'vision' else 'labelled examples'}"
 
 
-def _judge(run: Path, data: list[Path], fields: list[str], report: Path | None, as_json: bool, device: str) -> None:
+def _judge(
+    run: Path, data: list[Path], fields: list[str], files: dict[str, Path | None], as_json: bool, device: str
+) -> None:
     from jumok import api
-    from jumok.inspect.judging import judge
+    from jumok.inspect.judging import check_pictures, judge
     from jumok.recipe import FieldsSection
 
-    if report is not None and (report.is_dir() or not report.absolute().parent.is_dir()):
-        raise BadInput(f"--report {report}: name a file in a folder that exists")
-    if report is not None and any(report.exists() and file.exists() and report.samefile(file) for file in data):
-        raise BadInput(f"--report {report}: that is the data itself")
+    written = {option: file for option, file in files.items() if file is not None}
+    for option, file in written.items():
+        _check_place(option, file, data, [other for name, other in written.items() if name != option])
     named: dict[str, int | str] = {}
     for field in fields:
         name, equals, column = field.partition("=")
         if not equals or name not in FieldsSection.model_fields:
             raise BadInput(f"--field {field}: write text=…, second=… or label=… with a column's name or number")
         named[name] = int(column) if column.lstrip("-").isdecimal() else column
+    report, sheet, confusion = files["--report"], files["--sheet"], files["--confusion"]
+    check_pictures(api.task_of(run), sheet, confusion)
     model = api.load(run, device)
+    asked = FieldsSection(**named) if named else None
     try:
-        found = judge(model, [str(file) for file in data], FieldsSection(**named) if named else None, report)
+        found = judge(model, data, asked, report, sheet=sheet, confusion=confusion)
     except BadInput as error:  # columns are said by an option here
         raise BadInput(str(error).replace("data.train.fields.", "--field ")) from None
     typer.echo(json.dumps(found.scores.to_json(), ensure_ascii=False, indent=1) if as_json else found.scores.summary())
-    for note in found.notes if not as_json else ():
-        typer.echo(f"note: {note}")
-    if found.left_out and not as_json:
-        typer.echo(f"{found.left_out} examples without text are left out")
-    if report is not None and not as_json:
-        typer.echo(f"page: {report}")
+    for note in found.notes:
+        typer.echo(f"note: {note}", err=as_json)  # who reads JSON must hear of it, too
+    for option, file in written.items() if not as_json else ():
+        typer.echo(f"{WRITTEN[option]}: {file}")
+
+
+def _check_place(option: str, file: Path, data: list[Path], others: list[Path]) -> None:
+    """Refuse a place that is none, or where something would be lost or mixed up."""
+    if file.is_dir() or not file.absolute().parent.is_dir():
+        raise BadInput(f"{option} {file}: name a file in a folder that exists")
+    place = file.resolve()
+    for each in data:
+        if place == each.resolve():
+            raise BadInput(f"{option} {file}: that is the data itself")
+        if option != "--report" and each.is_dir() and each.resolve() in place.parents:
+            raise BadInput(f"{option} {file}: that is among the data ({each}), and would be read as a part of it")
+    if place in (other.resolve() for other in others):
+        raise BadInput(f"{option} {file}: two files under one name")

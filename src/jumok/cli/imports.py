@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from jumok.recipe import Recipe
 
 app = typer.Typer(help="Make a run folder of somebody else's checkpoint.", no_args_is_help=True)
 
@@ -14,26 +19,78 @@ def group() -> None:
     """Make a run folder of somebody else's checkpoint."""
 
 
+RUN = typer.Option(..., "--run", help="The run folder to make.")
+VERIFY = typer.Option(False, "--verify", help="Compare with the library it comes from, if that is installed.")
+
+
 @app.command("hf")
 def huggingface(
-    folder: Path = typer.Argument(..., help="A folder with config.json, model.safetensors and the tokenizer's files."),
-    run: Path = typer.Option(..., "--run", help="The run folder to make."),
+    folder: Path = typer.Argument(
+        ..., help="A folder with config.json and model.safetensors; of a BERT, with the tokenizer's files, too."
+    ),
+    run: Path = RUN,
+    verify: bool = VERIFY,
 ) -> None:
-    """A BERT as Hugging Face keeps it: then embed, fill, or start a task from it (--start)."""
-    from jumok.interop.run_folder import import_bert
+    """A BERT or a ViT as Hugging Face keeps it: then use it, or start a task from it (--start)."""
+    from jumok.interop.run_folder import import_huggingface
+    from jumok.interop.verifying import verify_huggingface
 
-    for note in import_bert(folder, run):
+    for note in import_huggingface(folder, run):
         typer.echo(note)
-    typer.echo(
-        f"\nimported: {run}\nnext:     jumok train classify --start {run} --train examples.tsv {_shorter(run)}--run "
-        "runs/labels"
-    )
+    _end(run, lambda: verify_huggingface(folder, run) if verify else None)
 
 
-def _shorter(run: Path) -> str:
-    """Recipes read as many tokens as most models can; one that cannot is told so."""
-    from jumok import recipe
+@app.command("timm")
+def timm(
+    path: Path = typer.Argument(
+        ..., help="A folder with model.safetensors and config.json, or a safetensors file by itself."
+    ),
+    run: Path = RUN,
+    heads: int | None = typer.Option(None, min=1, help="How many heads it has, where nothing says so."),
+    verify: bool = VERIFY,
+) -> None:
+    """A ViT as timm keeps it: then tell classes of images, or start from it (--start)."""
+    from jumok.interop.run_folder import import_timm
+    from jumok.interop.verifying import verify_timm
+
+    for note in import_timm(path, run, heads):
+        typer.echo(note)
+    _end(run, lambda: verify_timm(path, run) if verify else None)
+
+
+def _end(run: Path, verify: Callable[[], str | None]) -> None:
+    """What became of it, whether it is right, and what to do with it."""
     from jumok.training.run import RunFolder
 
-    window, usual = RunFolder(run).recipe().data.window, recipe.read("classify").data.max_length
+    recipe = RunFolder(run).recipe()
+    typer.echo(f"\nimported: {run}")
+    told = verify()
+    if told is not None:
+        typer.echo(told)
+    if recipe.task == "vision":
+        typer.echo(f"next:     jumok predict --run {run} image.png")
+        typer.echo(f"or:       jumok train vit-base --start {run} --train images {_sized(recipe)}--run runs/images")
+    else:
+        typer.echo(
+            f"next:     jumok train classify --start {run} --train examples.tsv {_shorter(recipe)}--run runs/labels"
+        )
+
+
+def _sized(recipe: Recipe) -> str:
+    """The recipe that is named has a size of its own for images."""
+    from jumok import recipe as recipes
+
+    ours, usual = recipe.model, recipes.read("vit-base").model
+    assert ours.kind == usual.kind == "vit"
+    height, width = ours.image
+    if ours.image == usual.image:
+        return ""
+    return f"model.image={height} " if height == width else f"'model.image=[{height},{width}]' "
+
+
+def _shorter(recipe: Recipe) -> str:
+    """Recipes read as many tokens as most models can; one that cannot is told so."""
+    from jumok import recipe as recipes
+
+    window, usual = recipe.data.window, recipes.read("classify").data.max_length
     return f"data.max_length={window} " if window < usual else ""

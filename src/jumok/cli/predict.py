@@ -1,4 +1,4 @@
-"""`jumok predict`, `jumok embed` and `jumok fill`: what a model that reads texts says about yours."""
+"""`jumok predict`, `jumok embed` and `jumok fill`: what a model that reads texts (or looks at images) says about yours."""
 
 from __future__ import annotations
 
@@ -83,20 +83,35 @@ def _require_finite(run: Path, values: npt.ArrayLike) -> None:
 
 def predict(
     run: Path = RUN,
-    file: Path | None = typer.Argument(
-        None, help="Texts, one a line (two with a tab between for pairs); SQuAD JSON for questions. (default: stdin)"
+    files: list[str] | None = typer.Argument(
+        None,
+        help="Texts, one a line (two with a tab between for pairs); SQuAD JSON for questions; images, folders or "
+        "patterns of them. (default: stdin; of images, their paths)",
     ),
     question: str | None = typer.Option(None, "--question", help="Answering: what to ask."),
     context: str | None = typer.Option(None, "--context", help="Answering: the text to find it in."),
     best: int = typer.Option(1, min=1, help="How many labels or answers to tell."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON, an object a line."),
+    as_csv: bool = typer.Option(False, "--csv", help="Images: print CSV with a header."),
     device: str = DEVICE,
 ) -> None:
-    """Labels, numbers or tags for your texts, one a line; answers to your questions."""
+    """Labels, numbers or tags for your texts, one a line; answers to your questions; classes of your images."""
     from jumok import api
     from jumok.streaming import open_output
 
     require_text(question=question, context=context)
+    if api.task_of(run) == "vision":
+        from jumok.cli.predict_images import predict_images
+
+        if question is not None or context is not None:
+            raise BadInput(f"--question and --context are for runs that answer; {run} has learned vision")
+        predict_images(run, files or [], best, as_json, as_csv, device)
+        return
+    if as_csv:
+        raise BadInput("--csv is for images; texts have --json")
+    if files and len(files) > 1:
+        raise BadInput(f"{len(files)} files are given: name one, or pipe them in (cat … | jumok predict --run {run})")
+    file = Path(files[0]) if files else None
     model = _load(run, device)
     if isinstance(model, api.TrainedFiller):
         raise BadInput(f"{run} has learned {model.recipe.task}: start a task from it (jumok train classify --start …)")

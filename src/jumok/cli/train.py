@@ -34,6 +34,7 @@ NEXT = {  # by task: what a trained run is for
     "classification": "echo 'a text' | jumok predict --run {run}",
     "regression": "printf 'a text\\tanother\\n' | jumok predict --run {run}",
     "tagging": "echo 'words of a sentence' | jumok predict --run {run}",
+    "vision": "jumok predict --run {run} image.png",
     "answering": "jumok predict --run {run} --question 'Who?' --context 'a text'",
 }
 

@@ -3,7 +3,8 @@ questions about a text. Readers make these (`labelled.py`, `conll.py`, `squad.py
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Tagged:
     tags: tuple[str, ...] = ()
     line: int = 0  # of its first word
     file: str = ""
+    lines: Sequence[int] = field(default=(), compare=False)  # of each word; (): all are on `line`
 
 
 @dataclass(frozen=True, slots=True)

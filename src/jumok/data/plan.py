@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from jumok.data.dealing import Deal, deal
+from jumok.data.dealing import deal
 from jumok.data.layout import IntArray, Layout, Lengths, cut, lay_out
 from jumok.data.shuffle import Shuffle
 from jumok.data.store import TokenStore
@@ -32,11 +33,22 @@ class MicroBatch:
     indices: IntArray
 
 
+class Dealt(Protocol):
+    """What knows by itself which rows make up each of its batches."""
+
+    @property
+    def batches(self) -> int: ...
+
+    def pairs(self, place: int, key: tuple[int, ...]) -> IntArray:
+        """The rows of a batch; `key` is the seed, the corpus and the epoch."""
+        ...
+
+
 class LayoutPlan:
     """All batches of a run over corpora that are laid out."""
 
     def __init__(
-        self, layouts: Sequence[Layout | Deal], weights: Sequence[int], seed: int, accumulate: int = 1
+        self, layouts: Sequence[Layout | Dealt], weights: Sequence[int], seed: int, accumulate: int = 1
     ) -> None:
         self.seed, self.accumulate = seed, accumulate
         self.layouts = list(layouts)
@@ -68,7 +80,7 @@ class LayoutPlan:
         local = rounds * int(self._per_round[corpus]) + int(self._before[turn])
         epoch, place = divmod(local, self.layouts[corpus].batches)
         layout, key = self.layouts[corpus], (self.seed, corpus, epoch)
-        if isinstance(layout, Deal):
+        if not isinstance(layout, Layout):
             return MicroBatch(corpus, layout.pairs(place, key))
         return MicroBatch(corpus, self._pairs(layout, place, key))
 

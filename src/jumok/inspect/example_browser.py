@@ -32,6 +32,7 @@ class Browser:
     orders: Choices
     names: Sequence[str] = ()  # of labels or tags, which rows hold by number
     noun: str = "label"
+    searched: str = "text"
 
 
 def worst_first(
@@ -73,7 +74,8 @@ def browser_block(browser: Browser, rows: Sequence[Any], note: str = "", extra: 
     return f"""{note}
 <noscript><p>The list is drawn by a script inside this file; please allow it.</p></noscript>
 <form class="filters" autocomplete="off">
-<label class="search">search <input type="search" name="search" placeholder="in the text" spellcheck="false"></label>
+<label class="search">search
+<input type="search" name="search" placeholder="in the {browser.searched}" spellcheck="false"></label>
 {"".join(fields)}
 <button type="reset">show all</button>
 </form>

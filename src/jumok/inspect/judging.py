@@ -1,4 +1,7 @@
-"""A test set of labelled examples, judged: what the model says of each, the scores, a page to look at the errors."""
+"""A test set of labelled examples, judged: what the model says of each, the scores, a page to look at the errors.
+
+Texts are judged here, images in image_judging.py; what is drawn of either is asked for here.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,13 @@ from typing import Any
 import numpy as np
 
 from jumok.data.examples import Answer, Example, Question, Tagged
+from jumok.data.images.sources import ImageSource, open_images
 from jumok.errors import BadInput
+from jumok.inspect.attention import visible
 from jumok.inspect.healthy import require_numbers
+from jumok.inspect.image_judging import judge_images
+from jumok.inspect.image_mistakes import ON_PAGE, ON_SHEET
+from jumok.inspect.image_page import write_image_page
 from jumok.inspect.label_page import (
     AnswerRow,
     NumberRow,
@@ -22,19 +30,23 @@ from jumok.inspect.label_page import (
     write_number_page,
     write_tag_page,
 )
+from jumok.inspect.pictures import check_picture_path
 from jumok.recipe import Corpus, FieldsSection
 from jumok.tasks.answer_scores import AnswerScores, answer_scores
 from jumok.tasks.answerer import Answerer
 from jumok.tasks.answering import language_of
 from jumok.tasks.classifier import Classifier
+from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.label_scores import LabelScores, label_scores
 from jumok.tasks.labelling import Classes, number_of
 from jumok.tasks.number_scores import NumberScores, number_scores
 from jumok.tasks.sources import place_of, read_files, read_items
 from jumok.tasks.tag_scores import TagScores, tag_scores
 from jumok.tasks.tagger import Tagger
+from jumok.tasks.vision import source_of
 
 AT_ONCE = 4096  # examples
+MADE = {"vision": "drawn images"}  # what is judged where it is no file
 BEST = 5  # answers that the page shows of each question
 
 
@@ -42,28 +54,78 @@ BEST = 5  # answers that the page shows of each question
 class Judged:
     scores: LabelScores | NumberScores | TagScores | AnswerScores
     examples: int
-    left_out: int = 0  # without text
+    left_out: int = 0  # texts that are empty, images that cannot be read
     notes: tuple[str, ...] = ()  # what else should be known, in sentences
 
 
 def judge(
     model: Any,
-    files: Sequence[str] = (),
+    files: Sequence[str | Path] = (),
     fields: FieldsSection | None = None,
     page: Path | None = None,
     grammar: Corpus | None = None,
+    *,
+    sheet: Path | None = None,
+    confusion: Path | None = None,
 ) -> Judged:
-    """Examples from files (or from the grammar) against what a loaded run says about them."""
+    """Examples from files (or from the grammar; drawn ones) against what a loaded run says about them.
+
+    `page`: a page to look at the errors (.html). Of classes also `confusion`: what was taken for what, as a picture
+    (.png, .svg). Of images also `sheet`: the most confident mistakes (.png).
+    """
     recipe, run = model.recipe, model.run.path
-    if not isinstance(model, Tagger | Answerer | Classifier):
+    if not isinstance(model, Tagger | Answerer | Classifier | ImageClassifier):
         raise BadInput(f"{run} has learned {recipe.task}: labelled examples do not say how well")
+    check_pictures(recipe.task, sheet, confusion)
     require_numbers(model.model)
     asked = fields or (recipe.data.train[0].fields if recipe.data.train else FieldsSection())
-    if grammar is not None:
-        items = read_items(recipe.task, grammar, "test")
+    paths = [str(file) for file in files]
+    title = f"{run.name}: {', '.join(Path(path).name for path in paths) or MADE.get(recipe.task, 'the grammar')}"
+    if isinstance(model, Classifier | ImageClassifier) and (sheet is not None or confusion is not None):
+        from jumok.inspect.fonts import families_for  # matplotlib: not for who reads numbers
+
+        families_for(visible("".join((title, *model.labels))))  # what cannot be written is told now
+    if isinstance(model, ImageClassifier):
+        source = source_of(grammar, "test") if grammar is not None else open_images(paths, asked)
+        judged = _judge_images(model, source, title, page, sheet)
     else:
-        items = read_files(recipe.task, list(files), asked)
-    title = f"{run.name}: {', '.join(Path(file).name for file in files) or 'the grammar'}"
+        items = (
+            read_items(recipe.task, grammar, "test") if grammar is not None else read_files(recipe.task, paths, asked)
+        )
+        judged = _judge_texts(model, items, page, title)
+    if confusion is not None and isinstance(judged.scores, LabelScores):
+        from jumok.inspect.confusion_picture import write_confusion_picture
+
+        write_confusion_picture(confusion, judged.scores, title, "images" if recipe.task == "vision" else "examples")
+    return judged
+
+
+def check_pictures(task: str, sheet: Path | None, confusion: Path | None) -> None:
+    """Refuse pictures that this task has none of, or that cannot be drawn under such a name, before any work."""
+    if sheet is not None:
+        if task != "vision":
+            raise BadInput(f"--sheet {sheet}: a sheet shows images, and this run has learned {task}")
+        check_picture_path(sheet, (".png",), "--sheet")
+    if confusion is not None:
+        if task not in ("vision", "classification"):
+            raise BadInput(f"--confusion {confusion}: there are no classes to confuse in {task}")
+        check_picture_path(confusion, (".png", ".svg"), "--confusion")
+
+
+def _judge_images(
+    model: ImageClassifier, source: ImageSource, title: str, page: Path | None, sheet: Path | None
+) -> Judged:
+    found = judge_images(model, source, ON_SHEET if sheet else 0, ON_PAGE if page else 0)
+    if page is not None:
+        write_image_page(page, title, found.scores, found.mistakes.of_each(), found.notes())
+    if sheet is not None:
+        from jumok.inspect.contact_sheet import write_contact_sheet
+
+        write_contact_sheet(sheet, found.mistakes.worst(), found.scores, title)
+    return Judged(found.scores, len(found.names), len(found.broken), found.notes())
+
+
+def _judge_texts(model: Any, items: Sequence[Any], page: Path | None, title: str) -> Judged:
     if isinstance(model, Tagger):
         return _judge_tags(model, items, page, title)
     if isinstance(model, Answerer):
@@ -78,7 +140,9 @@ def judge(
             where = "data.train.fields.second=NAME" if item.file else "the grammar's"
             raise BadInput(f"{place_of(item)}: one text, and this run has learned from pairs: say the other ({where})")
     found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
-    return Judged(found, len(kept), len(items) - len(kept))
+    empty = len(items) - len(kept)
+    notes = (f"{empty} examples without text are left out",) if empty else ()
+    return Judged(found, len(kept), empty, notes)
 
 
 def _texts(items: Sequence[Example]) -> list[tuple[str, str | None]]:

@@ -108,20 +108,23 @@ def write_label_page(
         ],
         scores.labels,
     )
-    calibration = (
-        "<p>Of the examples that the model is 80 % sure of, 80 % should be right. A bar is the share that was right, "
-        "its thin line the 95 % interval, the mark across how sure the model was on average: a bar below its mark "
-        "means too sure, one above it too modest. The small bars are the numbers of examples.</p>\n"
-        f'<figure class="plot">{reliability(scores.bins)}</figure>'
-    )
     sections = [
         ("scores", "Scores", headline_table(scores.headline(), scores.notes())),
         ("labels", "Labels", label_table(scores)),
         ("confusions", "Confusions", confusion_block(scores)),
-        ("calibration", "Calibration", calibration),
+        ("calibration", "Calibration", calibration_block(scores)),
         ("examples", "Examples", browser_block(browser, data, note, {"language": language})),
     ]
-    _write(path, title, f"{scores.count:,} examples, {len(scores.labels)} labels", sections)
+    write_sections(path, title, f"{scores.count:,} examples, {len(scores.labels)} labels", sections)
+
+
+def calibration_block(scores: LabelScores) -> str:
+    told = (
+        "<p>Of the examples that the model is 80 % sure of, 80 % should be right. A bar is the share that was right, "
+        "its thin line the 95 % interval, the mark across how sure the model was on average: a bar below its mark "
+        "means too sure, one above it too modest. The small bars are the numbers of examples.</p>"
+    )
+    return f'{told}\n<figure class="plot">{reliability(scores.bins)}</figure>'
 
 
 # ---------------------------------------------------------------- numbers
@@ -156,7 +159,7 @@ def write_number_page(
         ),
         ("examples", "Examples", browser_block(browser, data, note, {"language": language})),
     ]
-    _write(path, title, f"{scores.count:,} examples", sections)
+    write_sections(path, title, f"{scores.count:,} examples", sections)
 
 
 def _left_out_numbers(kept: int, count: int) -> str:
@@ -201,7 +204,7 @@ def write_tag_page(path: str | Path, title: str, scores: TagScores, rows: Sequen
         ("types", "Types" if scores.spans else "Tags", tag_table(scores)),
         ("examples", "Sentences", legend + browser_block(browser, data, note, {"language": language})),
     ]
-    _write(path, title, about, sections)
+    write_sections(path, title, about, sections)
 
 
 def _wrong_words(row: TagRow) -> int:
@@ -259,7 +262,7 @@ def write_answer_page(
         ("scores", "Scores", headline_table(scores.headline(), scores.notes())),
         ("examples", "Questions", legend + browser_block(browser, data, note, extra)),
     ]
-    _write(path, title, f"{scores.count:,} questions", sections)
+    write_sections(path, title, f"{scores.count:,} questions", sections)
 
 
 def _stretch(context: str, answer: Answer) -> list[int]:
@@ -273,7 +276,8 @@ def _texts(row: LabelRow | NumberRow) -> tuple[str, str | None]:
     return shown(row.text), None if row.second is None else shown(row.second)
 
 
-def _write(path: str | Path, title: str, about: str, sections: Sequence[tuple[str, str, str]]) -> None:
+def write_sections(path: str | Path, title: str, about: str, sections: Sequence[tuple[str, str, str]]) -> None:
+    """A whole page: each section has a name, a heading and its content as HTML."""
     path = Path(path)
     links = " ".join(f'<a href="#{name}">{heading}</a>' for name, heading, _ in sections)
     body = "\n".join(

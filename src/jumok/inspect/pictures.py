@@ -35,11 +35,12 @@ def page_of(attention: Attention) -> str:
     return page([attention])
 
 
-def check_picture_path(path: Path, kinds: Sequence[str] = KINDS) -> None:
+def check_picture_path(path: Path, kinds: Sequence[str] = KINDS, option: str = "--out") -> None:
     """Refuse a name that cannot be drawn before any work is done for it."""
     if path.suffix.lower() not in kinds:
-        raise BadInput(f'--out {path}: the ending says what to draw, and "{path.suffix}" is none of {", ".join(kinds)}')
-    check_file_place(path)
+        known = f"none of {', '.join(kinds)}" if len(kinds) > 1 else f"not {kinds[0]}"
+        raise BadInput(f'{option} {path}: the ending says what to draw, and "{path.suffix}" is {known}')
+    check_file_place(path, option)
 
 
 def write_picture(attention: Attention, path: Path, dark: bool = False) -> None:

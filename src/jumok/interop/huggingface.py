@@ -21,6 +21,7 @@ from jumok.recipe import BertSection
 from jumok.text.tokenizer import Tokenizer
 
 WORDS, WORDS_AGAIN, BIAS_AGAIN = "embedding.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
+KINDS = ("bert", "vit")
 POOLER = ("pooler.weight", "pooler.bias")
 HEAD = ("transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias")
 COUNTED_OUT = "embeddings.position_ids"  # 0, 1, 2, …
@@ -54,6 +55,19 @@ class Imported:
     @property
     def has_pooler(self) -> bool:
         return POOLER[0] in self.encoder
+
+
+def kind_of(folder: Path) -> str:
+    """Which kind of model a checkpoint's folder holds: bert or vit."""
+    where = folder / "config.json"
+    if not where.is_file():
+        raise BadInput(f"{folder}: no config.json there; a checkpoint of Hugging Face is a folder that has one")
+    config = read_object(where)
+    kind = config.get("model_type")
+    if kind not in KINDS:
+        hint = "; it is timm's: jumok import timm" if kind is None and "architecture" in config else ""
+        raise BadInput(f"{where}: model_type is {kind!r}; only {' and '.join(KINDS)} can be read here{hint}")
+    return str(kind)
 
 
 def read_checkpoint(folder: Path) -> Imported:

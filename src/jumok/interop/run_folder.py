@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, remove_folder
-from jumok.interop.huggingface import read_checkpoint
+from jumok.files import disk_errors_named, remove_folder, replace_file
+from jumok.interop.huggingface import kind_of, read_checkpoint
+from jumok.interop.vit import ImportedVit, product
+from jumok.interop.vit_huggingface import read_vit
+from jumok.interop.vit_timm import read_timm
 from jumok.models.bert import Bert, HiddenWords
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import Recipe
+from jumok.tasks.example_task import LABELS
+from jumok.tasks.labelling import Classes
 from jumok.tasks.vocabulary import save_tokenizers
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
 
+def import_huggingface(folder: Path, run: Path) -> list[str]:
+    """A BERT or a Vision Transformer as Hugging Face keeps it. Gives what its user should know, in sentences."""
+    _check_place(run)
+    if kind_of(folder) == "vit":
+        return _import_vit(read_vit(folder), folder, "Hugging Face", run)
+    return import_bert(folder, run)
+
+
+def import_timm(path: Path, run: Path, heads: int | None = None) -> list[str]:
+    """A Vision Transformer as timm keeps it: a folder, or a safetensors file, of which `heads` may have to be told."""
+    _check_place(run)
+    return _import_vit(read_timm(path, heads), path, "timm", run)
+
+
 def import_bert(folder: Path, run: Path) -> list[str]:
     """A BERT as Hugging Face keeps it, as a pretrained run. Gives what its user should know, in sentences."""
-    RunFolder.check_free(run)
-    if run.is_dir() and any(run.iterdir()):
-        raise BadInput(f"{run} is not empty: choose another --run")
+    _check_place(run)
     found = read_checkpoint(folder)
-    for name, tensor in (*found.encoder.items(), *found.hidden_words.items()):
-        if not bool(torch.isfinite(tensor).all()):
-            raise BadInput(f"{folder}: some of the weights are not numbers ({name}): fetch the checkpoint again")
     torch.manual_seed(1)  # for what the checkpoint does not have
     model = HiddenWords(Bert(found.section, found.tokenizer.size))
     given = {f"reader.{name}": tensor for name, tensor in found.encoder.items()} | found.hidden_words
-    _, unexpected = model.load_state_dict(given, strict=False)
-    if unexpected:
-        raise BadInput(f"{folder}: {unexpected[0]} has no place in the model that its config.json describes")
+    _put_in(model, given, folder)
     raw = {
         "task": "pretraining",
         "imported": f"{folder.absolute()} (Hugging Face)",
@@ -41,22 +58,11 @@ def import_bert(folder: Path, run: Path) -> list[str]:
         "model": found.section.model_dump(mode="json"),
         "training": {"label_smoothing": 0.0},
     }
-    recipe = recipes.check(raw, str(folder))
-    state = TrainState(total=0, stopped=f"it was imported from {folder.absolute()}")
-    temporary = RunFolder(run.with_name(f".importing-{run.name}-{os.getpid()}"))
-    with disk_errors_named("writing the run", run, "Free some space, or choose another --run."):
-        try:
-            RunFolder.create(temporary.path, recipe)
-            save_tokenizers(temporary.tokenizer, {"text": found.tokenizer})
-            checkpoint.write(temporary.checkpoints / "step-0", dict(model.state_dict()), None, state)
-            for name in ("last", "best"):
-                temporary.point(name, 0)
-            if run.is_dir():
-                run.rmdir()
-            run.parent.mkdir(parents=True, exist_ok=True)
-            temporary.path.rename(run)
-        finally:
-            remove_folder(temporary.path)
+
+    def keep(made: RunFolder) -> None:
+        save_tokenizers(made.tokenizer, {"text": found.tokenizer})
+
+    _write(run, recipes.check(raw, str(folder)), model, folder, keep)
     parameters = sum(tensor.numel() for tensor in given.values())
     layers = f"{found.section.layers} layer{'s' * (found.section.layers != 1)}"
     notes = [
@@ -67,3 +73,71 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     if not found.hidden_words:
         notes.append("it has no head that guesses words: `jumok fill` would guess at random until one is trained")
     return notes
+
+
+def _import_vit(found: ImportedVit, source: Path, whose: str, run: Path) -> list[str]:
+    section, classes = found.section, Classes(found.classes)
+    torch.manual_seed(1)  # for a classifier, if there is none
+    model = ImageLabeller(section, classes.size)
+    _put_in(model, found.weights, source)
+    raw = {
+        "task": "vision",
+        "imported": f"{source.absolute()} ({whose})",
+        "data": {"resize": found.resize},
+        "model": section.model_dump(mode="json"),
+    }
+
+    def keep(made: RunFolder) -> None:
+        replace_file(made.path / LABELS, json.dumps(classes.to_json(), ensure_ascii=False, indent=1) + "\n")
+
+    _write(run, recipes.check(raw, str(source)), model, source, keep)
+    parameters = sum(tensor.numel() for tensor in found.weights.values())
+    layers = f"{section.layers} layer{'s' * (section.layers != 1)}"
+    notes = [
+        f"{parameters:,} parameters: {layers}, {section.width} wide, {section.heads} heads; images of "
+        f"{product(section.image)} in patches of {product(section.patch)}",
+        *found.notes,
+    ]
+    if found.has_classifier:
+        notes.append(f"{classes.size:,} class{'es' * (classes.size != 1)}")
+    else:
+        notes.append(
+            f"it has no classifier: one of {classes.size:,} classes stands there that says things at random until it "
+            "is trained (jumok train … --start)"
+        )
+    return notes
+
+
+def _check_place(run: Path) -> None:
+    RunFolder.check_free(run)
+    if run.is_dir() and any(run.iterdir()):
+        raise BadInput(f"{run} is not empty: choose another --run")
+
+
+def _put_in(model: nn.Module, given: Mapping[str, Tensor], source: Path) -> None:
+    for name, tensor in given.items():
+        if not bool(torch.isfinite(tensor).all()):
+            name = name.removeprefix("reader.")
+            raise BadInput(f"{source}: some of the weights are not numbers ({name}): fetch the checkpoint again")
+    _, unexpected = model.load_state_dict(given, strict=False)
+    if unexpected:
+        raise BadInput(f"{source}: {unexpected[0]} has no place in the model that its config.json describes")
+
+
+def _write(run: Path, recipe: Recipe, model: nn.Module, source: Path, keep: Callable[[RunFolder], None]) -> None:
+    """The run, whole or not at all; `keep` writes what belongs to it besides."""
+    state = TrainState(total=0, stopped=f"it was imported from {source.absolute()}")
+    temporary = RunFolder(run.with_name(f".importing-{run.name}-{os.getpid()}"))
+    with disk_errors_named("writing the run", run, "Free some space, or choose another --run."):
+        try:
+            RunFolder.create(temporary.path, recipe)
+            keep(temporary)
+            checkpoint.write(temporary.checkpoints / "step-0", dict(model.state_dict()), None, state)
+            for name in ("last", "best"):
+                temporary.point(name, 0)
+            if run.is_dir():
+                run.rmdir()
+            run.parent.mkdir(parents=True, exist_ok=True)
+            temporary.path.rename(run)
+        finally:
+            remove_folder(temporary.path)

@@ -21,7 +21,9 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def tensor_files(folder: Path) -> dict[str, Path]:
-    """Every tensor's name and the file that it is in."""
+    """Every tensor's name and the file that it is in; a safetensors file by itself will do, too."""
+    if folder.suffix == ".safetensors" and folder.is_file():
+        return dict.fromkeys(_names_in(folder), folder)
     if (folder / ONE_FILE).is_file():
         return dict.fromkeys(_names_in(folder / ONE_FILE), folder / ONE_FILE)
     if (folder / INDEX).is_file():
@@ -31,7 +33,8 @@ def tensor_files(folder: Path) -> dict[str, Path]:
         raise BadInput(f"{folder}: no weights there; {ONE_FILE} of the checkpoint is needed")
     raise BadInput(
         f"{folder}: the weights are in {other}, and files of that kind can run programs when they are read; convert it "
-        "to safetensors: if you trust it, load it with transformers and call model.save_pretrained(FOLDER)"
+        "to safetensors: if you trust it, load it with the library that it is from and save it again (transformers: "
+        "model.save_pretrained(FOLDER); timm: safetensors.torch.save_model(model, FILE))"
     )
 
 

@@ -2,6 +2,11 @@
 
 post-norm (the paper):  x ← norm(x + dropout(sublayer(x)))
 pre-norm (default):     x ← x + dropout(sublayer(norm(x)))
+
+Deep vision models have two things more around a sublayer s: a learned factor for each channel (layer scale, Touvron et
+al. 2021), and stochastic depth (Huang et al. 2016), which lets some rows of a batch pass it by as they learn:
+
+    x ← x + z / (1 − p) · λ ⊙ s(norm(x)),   z = 0 with probability p, else 1
 """
 
 from __future__ import annotations
@@ -82,16 +87,29 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 class AddNorm(nn.Module):
     """The residual connection with its normalisation and dropout, around whatever `sublayer` is."""
 
-    def __init__(self, section: BlockSection) -> None:
+    def __init__(self, section: BlockSection, passed_by: float = 0.0) -> None:
+        """`passed_by`: the share of rows that pass the sublayer by while the model learns."""
         super().__init__()
         self.pre = section.norm == "pre"
         self.norm = build_norm(section)
         self.dropout = Dropout(section.dropout)
+        begin: float = getattr(section, "layer_scale", 0.0)
+        self.scale = nn.Parameter(torch.full((section.width,), begin)) if begin else None
+        self.passed_by = passed_by
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            return self.dropout(sublayer(for_products(self.norm(x))), onto=x)
-        return self.norm(self.dropout(sublayer(for_products(x)), onto=x))
+            return self.dropout(self._weighed(sublayer(for_products(self.norm(x)))), onto=x)
+        return self.norm(self.dropout(self._weighed(sublayer(for_products(x))), onto=x))
+
+    def _weighed(self, y: Tensor) -> Tensor:
+        """z / (1 − p) · λ ⊙ y"""
+        if self.scale is not None:
+            y = y * self.scale.to(y.dtype)
+        if self.passed_by and self.training:
+            rows = torch.rand(y.size(0), *[1] * (y.dim() - 1), device=y.device)
+            y = y * ((rows >= self.passed_by) / (1 - self.passed_by)).to(y.dtype)
+        return y
 
 
 @dataclass(frozen=True)
@@ -105,7 +123,9 @@ class Source:
 class Block(nn.Module):
     """Self-attention, attention to the source where `cross` is on, feed-forward."""
 
-    def __init__(self, section: BlockSection, kind: str, name: str, cross: bool = False) -> None:
+    def __init__(
+        self, section: BlockSection, kind: str, name: str, cross: bool = False, passed_by: float = 0.0
+    ) -> None:
         """`kind` "self" (both ways) or "causal"; `name` is the block's place, as in "decoder.0"."""
         super().__init__()
 
@@ -115,10 +135,10 @@ class Block(nn.Module):
                 section.width, section.heads, groups, section.attention_dropout, kind, f"{name}.{kind}"
             )
 
-        self.attention, self.attention_norm = attention(kind), AddNorm(section)
+        self.attention, self.attention_norm = attention(kind), AddNorm(section, passed_by)
         self.cross = attention("cross") if cross else None
         self.cross_norm = AddNorm(section) if cross else None
-        self.feed_forward, self.feed_forward_norm = FeedForward(section), AddNorm(section)
+        self.feed_forward, self.feed_forward_norm = FeedForward(section), AddNorm(section, passed_by)
 
     def forward(self, x_BTD: Tensor, look: Look, source: Source | None = None, past: Past | None = None) -> Tensor:
         x_BTD = self.attention_norm(x_BTD, lambda x: self.attention(x, look, past=past))

@@ -1,9 +1,12 @@
-"""Word vectors."""
+"""What a Transformer reads: words, and patches of images, as vectors."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jumok.layers.linear import linear
 
 
 class Embedding(nn.Embedding):
@@ -24,3 +27,45 @@ class Embedding(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         return super().forward(ids) * self.embedding_dim**0.5
+
+
+class Patches(nn.Module):
+    """x_p E + b (Dosovitskiy et al. 2021, equation 1): an image cut into patches that do not overlap, each read as one
+    long row of numbers: (B, C, H, W) → (B, h, w, D).
+
+    The same as a convolution whose step is its size. Written as one matrix product, which is what it is: the rows of E
+    are in the order channel, row, column, so a convolution's weights are E as they stand, flattened.
+    """
+
+    def __init__(self, channels: int, patch: tuple[int, int], width: int) -> None:
+        super().__init__()
+        self.patch = patch
+        self.map = linear(channels * patch[0] * patch[1], width)
+
+    def forward(self, images_BCHW: Tensor) -> Tensor:
+        batch, channels, height, width = images_BCHW.shape
+        rows, columns = height // self.patch[0], width // self.patch[1]
+        cut = images_BCHW.reshape(batch, channels, rows, self.patch[0], columns, self.patch[1])
+        return self.map(cut.permute(0, 2, 4, 1, 3, 5).reshape(batch, rows, columns, -1))
+
+
+class Convolutions(nn.Module):
+    """The compact convolutional tokenizer (Hassani et al. 2021): maxpool(relu(conv(x))) as many times as there are
+    layers, (B, C, H, W) → (B, h, w, D). Each halves the image; neighbours overlap, so edges are not cut in two."""
+
+    INNER = 64  # channels between layers, as in the paper
+
+    def __init__(self, channels: int, layers: int, width: int) -> None:
+        super().__init__()
+        sizes = [channels, *[self.INNER] * (layers - 1), width]
+        self.layers = nn.ModuleList(
+            nn.Conv2d(before, after, 3, padding=1, bias=False)
+            for before, after in zip(sizes, sizes[1:], strict=False)
+        )
+        for layer in self.layers:
+            nn.init.kaiming_normal_(layer.weight)
+
+    def forward(self, images_BCHW: Tensor) -> Tensor:
+        for layer in self.layers:
+            images_BCHW = F.max_pool2d(torch.relu(layer(images_BCHW)), 3, stride=2, padding=1)
+        return images_BCHW.permute(0, 2, 3, 1)

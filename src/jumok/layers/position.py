@@ -10,6 +10,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from jumok.errors import BadInput
 
@@ -133,3 +134,51 @@ class RelativeBias(nn.Module):
         distance = key_positions - query_positions[..., None]
         bias = self.weight(self.bucket(distance)).movedim(-1, -3)
         return bias if bias.dim() == 4 else bias[None]
+
+
+class Grid(nn.Module):
+    """A learned vector for each place of a grid of patches, (h, w, D). For another grid the vectors between are found
+    by bicubic interpolation, so that a model can look at larger images than it has learned from."""
+
+    def __init__(self, grid: tuple[int, int], width: int, antialias: bool) -> None:
+        super().__init__()
+        self.antialias = antialias
+        self.weight = nn.Parameter(torch.empty(*grid, width))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(self, grid: tuple[int, int]) -> Tensor:
+        return resampled(self.weight, grid, self.antialias)
+
+
+def resampled(places_HWD: Tensor, grid: tuple[int, int], antialias: bool) -> Tensor:
+    """Vectors of a grid brought to another one; as they are, where it is the same."""
+    if tuple(places_HWD.shape[:2]) == grid:
+        return places_HWD
+    places_1DHW = places_HWD.permute(2, 0, 1)[None].float()
+    found = F.interpolate(places_1DHW, grid, mode="bicubic", antialias=antialias, align_corners=False)
+    return found[0].permute(1, 2, 0)
+
+
+class SinusoidalGrid(nn.Module):
+    """Half of the channels tell the row, half the column, as `Sinusoidal` tells a place in a text: all sines of the row,
+    its cosines, then the column's. Nothing to learn, and any grid."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.kept: dict[tuple[tuple[int, int], str], Tensor] = {}
+
+    def forward(self, grid: tuple[int, int], like: Tensor | None = None) -> Tensor:
+        device = torch.device("cpu") if like is None else like.device
+        if (grid, str(device)) not in self.kept:  # computed once: a recorded CUDA graph reads it there
+            self.kept[grid, str(device)] = self.formula(grid).to(device)
+        return self.kept[grid, str(device)]
+
+    def formula(self, grid: tuple[int, int]) -> Tensor:
+        exponent_W = torch.arange(self.width // 4, dtype=torch.float64) / (self.width // 4)
+        parts = []
+        for axis, size in enumerate(grid):
+            angle_PW = torch.arange(size, dtype=torch.float64)[:, None] / 10000.0**exponent_W
+            waves = torch.cat([angle_PW.sin(), angle_PW.cos()], dim=-1)
+            parts.append((waves[:, None] if axis == 0 else waves[None]).expand(*grid, -1))
+        return torch.cat(parts, dim=-1).float()

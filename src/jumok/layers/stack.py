@@ -45,7 +45,11 @@ class Stack(nn.Module):
             self.added = Sinusoidal(section.width, halves=section.position == "sinusoidal-halves")
         elif section.position == "learned":
             self.added = Learned(section.width, section.max_positions)
-        self.blocks = nn.ModuleList(Block(section, kind, f"{name}.{number}", cross) for number in range(layers))
+        deepest: float = getattr(section, "stochastic_depth", 0.0)
+        self.blocks = nn.ModuleList(
+            Block(section, kind, f"{name}.{number}", cross, deepest * number / max(1, layers - 1))
+            for number in range(layers)
+        )
         final = section.norm == "pre" if section.final_norm is None else section.final_norm
         self.norm = build_norm(section) if final else nn.Identity()
 

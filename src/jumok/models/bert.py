@@ -137,12 +137,13 @@ def start(module: nn.Module) -> None:
 
 
 LAYER = re.compile(r"(?:^|\.)encoder\.blocks\.(\d+)\.")
-BELOW = re.compile(r"(?:^|\.)reader\.(?:embedding|segments|positions|norm)\.")  # a head may have a norm of its own
+# a head may have a norm of its own; a Vision Transformer has patches for words, and tokens that are none
+BELOW = re.compile(r"(?:^|\.)reader\.(?:(?:embedding|segments|positions|norm|stem)\.|tokens$)")
 
 
 def depth_of(name: str, layers: int) -> int:
-    """How far from the words a parameter of a model around a BERT is: 0 the vectors of words, then the layers, one more
-    what stands on them."""
+    """How far from the words (or patches) a parameter of a model around a BERT (or a ViT) is: 0 their vectors, then the
+    layers, one more what stands on them."""
     found = LAYER.search(name)
     if found is not None:
         return int(found.group(1)) + 1

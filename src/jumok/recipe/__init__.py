@@ -13,8 +13,9 @@ from jumok.recipe.models import (
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
+    VitSection,
 )
-from jumok.recipe.reading import about, assign, check, names, read
+from jumok.recipe.reading import about, assign, check, names, read, task_of
 from jumok.recipe.sections import (
     Corpus,
     Data,
@@ -26,12 +27,13 @@ from jumok.recipe.sections import (
     TokenizerSection,
     Training,
 )
+from jumok.recipe.vision import Augmentation
 from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking", "ModelSection",
+    "FORMAT", "Augmentation", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking", "ModelSection",
     "Recipe", "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section", "Seq2SeqSection",
-    "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection", "about",
-    "assign", "check", "dump", "explain", "names", "read",
+    "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection", "VitSection", "about",
+    "assign", "check", "dump", "explain", "names", "read", "task_of",
 ]  # fmt: skip

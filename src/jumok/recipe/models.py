@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from jumok.recipe.sections import Section
 
@@ -242,6 +242,100 @@ class ForecasterSection(Section):
         return self
 
 
+def _two(value: object) -> object:
+    """One number is the shortcut for a square."""
+    return (value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Side = Annotated[int, Field(ge=1, le=16_384)]
+Sides = Annotated[tuple[Side, Side], BeforeValidator(_two)]
+
+
+def _three(value: object) -> object:
+    return (value, value, value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Level = Annotated[tuple[float, float, float], BeforeValidator(_three)]
+
+
+class VitSection(Section):
+    """Vision Transformer: an image as a sequence of patches (Dosovitskiy et al. 2021). With a convolutional stem and
+    sequence pooling it is the Compact Convolutional Transformer (Hassani et al. 2021)."""
+
+    kind: Literal["vit"] = Field("vit", description="The family of models.")
+    image: Sides = Field((32, 32), description="Height and width of the images, in pixels; one number: a square.")
+    channels: Literal[1, 3] = Field(3, description="3: colour; 1: greyscale.")
+    mean: Level = Field((0.5, 0.5, 0.5), description="What is taken off each channel (values from 0 to 1).")
+    deviation: Level = Field((0.5, 0.5, 0.5), description="What each channel is divided by then.")
+    patch: Sides = Field((4, 4), description="Height and width of a patch; the image must be a multiple of it.")
+    stem: Literal["patch", "convolution"] = Field(
+        "patch", description="patch: each patch by itself, a linear map; convolution: 3×3 layers with pooling (CCT)."
+    )
+    stem_layers: int = Field(1, ge=1, le=6, description="convolution: layers, each of which halves the image.")
+    width: int = Field(192, ge=1, description="Width of every hidden state.")
+    heads: int = Field(3, ge=1, description="Attention heads; each is width / heads wide.")
+    key_value_heads: int | None = Field(
+        None, ge=1, description="Heads of keys and values, shared by groups of query heads; null: as many as `heads`."
+    )
+    layers: int = Field(12, ge=1, description="Blocks of self-attention and feed-forward network.")
+    feed_forward: int = Field(768, ge=1, description="Inner width of the feed-forward network.")
+    activation: Activation = Field("gelu", description="Of the feed-forward network; swiglu adds a gate.")
+    norm: Literal["pre", "post"] = Field("pre", description="Normalise before each sublayer, or after the sum.")
+    norm_kind: Literal["layer", "rms"] = Field("layer", description="LayerNorm, or RMSNorm without mean and bias.")
+    norm_epsilon: float = Field(1e-6, gt=0, description="What a norm adds to the variance.")
+    final_norm: bool | None = Field(None, description="Normalise after the last layer; null: with pre-norm only.")
+    position: Literal["learned", "sinusoidal", "none"] = Field(
+        "learned", description="A vector for each place; sines of row and column; or none: patches are then a set."
+    )
+    antialias: bool = Field(True, description="Positions brought to another grid are smoothed where it is coarser.")
+    pooling: Literal["class", "mean", "sequence"] = Field(
+        "class",
+        description="What stands for the image: a token of its own; the mean over patches; a weighted mean (CCT).",
+    )
+    pooled_norm: bool = Field(False, description="The last norm comes after the pooling instead of before it.")
+    registers: int = Field(0, ge=0, le=64, description="Tokens of no patch, for what the model wants to note there.")
+    layer_scale: float = Field(0.0, ge=0, description="Where the factor of each sublayer begins; 0: there is none.")
+    stochastic_depth: float = Field(
+        0.0, ge=0.0, lt=1.0, description="Share of images that pass the last layer by; the first none, rising between."
+    )
+    dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On each sublayer's output and on the patches.")
+    attention_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="On the attention weights.")
+    activation_dropout: float = Field(0.0, ge=0.0, lt=1.0, description="Inside the feed-forward network.")
+
+    @model_validator(mode="after")
+    def _possible(self) -> VitSection:
+        check_heads(self.width, self.heads, self.key_value_heads, "none")
+        if self.position == "sinusoidal" and self.width % 4:
+            raise ValueError(f"sinusoidal positions have a sine and a cosine of row and column: width {self.width} % 4")
+        if self.stem == "patch" and any(side % step for side, step in zip(self.image, self.patch, strict=True)):
+            image, patch = ("×".join(map(str, sides)) for sides in (self.image, self.patch))
+            raise ValueError(f"image {image} cannot be cut into patches of {patch}: both sides must be multiples")
+        if any(value <= 0 for value in self.deviation):
+            raise ValueError("deviation: what channels are divided by must be more than 0")
+        if self.pooled_norm and (self.final_norm is False or (self.norm == "post" and not self.final_norm)):
+            raise ValueError("pooled_norm: there is no last norm (final_norm)")
+        return self
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return grid_of(self, self.image)
+
+    @property
+    def max_positions(self) -> int:
+        return self.grid[0] * self.grid[1]
+
+
+def grid_of(section: VitSection, image: tuple[int, int]) -> tuple[int, int]:
+    """How many rows and columns of patches an image of another size has."""
+    if section.stem == "patch":
+        return image[0] // section.patch[0], image[1] // section.patch[1]
+    rows, columns = image
+    for _ in range(section.stem_layers):  # pooling over 3 with a step of 2 and a border of 1
+        rows, columns = (rows + 1) // 2, (columns + 1) // 2
+    return rows, columns
+
+
 def check_heads(width: int, heads: int, key_value_heads: int | None, position: Position) -> None:
     """The numbers must divide each other; the messages say how."""
     if width % heads:
@@ -267,6 +361,7 @@ ModelSection = Annotated[
     | Annotated[TransformerLanguageSection, Tag("transformer-lm")]
     | Annotated[BertSection, Tag("bert")]
     | Annotated[RecurrentReaderSection, Tag("recurrent")]
-    | Annotated[ForecasterSection, Tag("forecaster")],
+    | Annotated[ForecasterSection, Tag("forecaster")]
+    | Annotated[VitSection, Tag("vit")],
     Discriminator(model_kind),
 ]

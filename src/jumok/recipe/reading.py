@@ -17,7 +17,7 @@ from jumok.recipe.models import model_kind
 from jumok.recipe.whole import Recipe
 
 PATTERN = re.compile(r"[*?[]")
-BROUGHT = ("source", "target", "file", "text", "examples")  # keys of a corpus that name a user's own files
+BROUGHT = ("source", "target", "file", "text", "examples", "images")  # keys of a corpus that name a user's own files
 
 
 def names() -> list[str]:
@@ -52,7 +52,9 @@ def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> N
     names_validation = any(key[:2] == ["data", "valid"] for key in keys)
     valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
     corpora = valid if isinstance(valid, list) else [valid]
-    if brings_files and not names_validation and all(isinstance(one, dict) and "grammar" in one for one in corpora):
+    if brings_files and not names_validation and all(
+        isinstance(one, dict) and ("grammar" in one or "drawn" in one) for one in corpora
+    ):
         raw["data"]["valid"] = None
 
 
@@ -66,16 +68,27 @@ def _find_files(raw: dict[str, Any]) -> None:
         for key in BROUGHT if isinstance(corpus, dict) else ():
             patterns = corpus.get(key) if isinstance(corpus.get(key), list) else [corpus.get(key)]
             if any(isinstance(pattern, str) and PATTERN.search(pattern) for pattern in patterns):
-                corpus[key] = [file for pattern in patterns for file in _matching(pattern)]
+                corpus[key] = [file for pattern in patterns for file in matching(pattern)]
 
 
-def _matching(pattern: Any) -> list[Any]:
+def matching(pattern: Any) -> list[Any]:
+    """The files that a pattern matches, in the order of their names; what is no pattern is itself."""
     if not isinstance(pattern, str) or not PATTERN.search(pattern) or Path(pattern).exists():
         return [pattern]
-    found = sorted(path for path in glob(pattern, recursive=True) if Path(path).is_file())
+    found = sorted(path for path in glob(pattern, recursive=True) if Path(path).exists())
     if not found:
         raise BadInput(f"{pattern}: no file matches this pattern")
     return found
+
+
+def task_of(name: str) -> str | None:
+    """What a recipe is for, before it is read with all that a command line adds to it."""
+    try:
+        raw = yaml.safe_load(_text(name)[0])
+    except yaml.YAMLError:
+        return None  # `read` says what is wrong with it
+    found = raw.get("task") if isinstance(raw, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def about(name: str) -> str:
@@ -186,6 +199,7 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
         if last:
             if key in BROUGHT and isinstance(place, dict):
                 place.pop("grammar", None)
+                place.pop("drawn", None)
             if key == "csv" and isinstance(place, dict):
                 place.pop("generated", None)
             place[index] = value

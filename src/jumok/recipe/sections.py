@@ -69,6 +69,12 @@ class Corpus(Section):
         [],
         description="Labelled examples: TSV, CSV, JSONL; tagged words (CoNLL, JSONL); questions (SQuAD's JSON, JSONL).",
     )
+    images: Shards = Field(
+        [],
+        description="Images with their classes: a folder of folders, such a tar or zip, a CSV of paths, MNIST's or "
+        "CIFAR's own files.",
+    )
+    drawn: Literal["shapes"] | None = Field(None, description="Images that are drawn instead of read: shapes.")
     fields: FieldsSection = Field(default_factory=FieldsSection, description="Where in `examples` things are.")
     columns: tuple[Column, Column] = Field(
         (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
@@ -77,7 +83,7 @@ class Corpus(Section):
         None,
         description="The embedded corpus instead of files: en-fr, en-ko or the other way round; en, fr or ko as text.",
     )
-    pairs: int = Field(20_000, ge=1, description="How many pairs (or lines of text) to take from the grammar.")
+    pairs: int = Field(20_000, ge=1, description="How many pairs (lines, images) to take from the grammar (of what is drawn).")
     split: Literal["train", "valid", "test"] | None = Field(
         None, description="The grammar's split; by itself train for training and valid for validation."
     )
@@ -96,9 +102,9 @@ class Corpus(Section):
     @model_validator(mode="after")
     def _one_kind_of_source(self) -> Corpus:
         files = [bool(self.source or self.target), bool(self.file), bool(self.text), bool(self.examples)]
-        kinds = [*files, self.grammar is not None]
+        kinds = [*files, bool(self.images), self.grammar is not None, self.drawn is not None]
         if sum(kinds) != 1:
-            raise ValueError("give exactly one of: source and target; file; text; examples; grammar")
+            raise ValueError("give exactly one of: source and target; file; text; examples; images; grammar; drawn")
         if kinds[0] and len(self.source) != len(self.target):
             raise ValueError(
                 f"source has {len(self.source)} file(s) and target has {len(self.target)}: they must pair up"
@@ -107,7 +113,7 @@ class Corpus(Section):
 
     def resolved(self) -> Corpus:
         """With absolute paths, so that a run can be resumed from another folder."""
-        names = ("source", "target", "file", "text", "examples")
+        names = ("source", "target", "file", "text", "examples", "images")
         absolute: dict[str, Any] = {name: [str(Path(p).absolute()) for p in getattr(self, name)] for name in names}
         if self.alignments is not None:
             absolute["alignments"] = str(Path(self.alignments).absolute())
@@ -176,6 +182,10 @@ class Data(Section):
     stride: int = Field(
         64, ge=1, description="Tokens that two windows on a text over max_length have in common (answers, tags)."
     )
+    resize: Literal["crop", "squash", "pad"] = Field(
+        "crop",
+        description="Images of another size: the middle of them; all of them, out of shape; or all, with a border.",
+    )
     documents: Literal["auto", "lines", "blank"] = Field(
         "auto",
         description="Pretraining: a document is each line, or all lines up to a blank one; auto: blank, if any is.",
@@ -223,6 +233,7 @@ class Masking(Section):
 class Training(Section):
     updates: int = Field(5000, ge=1, description="Stop after this many updates (`--minutes` sets it by itself).")
     batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
+    batch_images: int = Field(128, ge=1, description="Images in a batch (task: vision).")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
     learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW (schedule paper has its own).")
     betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")

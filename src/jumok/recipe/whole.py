@@ -13,13 +13,16 @@ from jumok.recipe.models import (
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
+    VitSection,
 )
+from jumok.recipe.vision import Augmentation
 from jumok.recipe.sections import Corpus, Data, Masking, Search, Section, TokenizerSection, Training
 
 FORMAT: Literal[1] = 1
 Task = Literal[
-    "translation", "language", "forecasting", "pretraining", "classification", "regression", "tagging", "answering"
-]
+    "translation", "language", "forecasting", "pretraining", "classification", "regression", "tagging", "answering",
+    "vision",
+]  # fmt: skip
 TEXTUAL = ("language", "pretraining")  # learn from running text
 LABELLED = ("classification", "regression", "tagging", "answering")  # learn from examples
 METRICS: dict[str, tuple[str, ...]] = {  # by task: what may decide which checkpoint is the best, besides the loss
@@ -29,6 +32,7 @@ METRICS: dict[str, tuple[str, ...]] = {  # by task: what may decide which checkp
     "regression": ("pearson", "spearman"),
     "tagging": ("accuracy", "f1"),
     "answering": ("exact", "f1"),
+    "vision": ("accuracy",),
 }
 
 
@@ -52,6 +56,9 @@ class Recipe(Section):
     data: Data = Field(description="What to learn from.")
     tokenizer: TokenizerSection = Field(default_factory=TokenizerSection, description="How text becomes tokens.")
     model: ModelSection = Field(default_factory=Seq2SeqSection, description="The network.")
+    augment: Augmentation = Field(
+        default_factory=Augmentation, description="Vision: how images are varied while the model learns."
+    )
     masking: Masking = Field(default_factory=Masking, description="Pretraining: what is hidden from the model.")
     training: Training = Field(default_factory=Training, description="How it learns.")
     search: Search = Field(default_factory=Search, description="How it translates.")
@@ -70,6 +77,7 @@ class Recipe(Section):
             self._only_for_translation()
         self._alignments_fit()
         self._texts_fit()
+        self._images_fit()
         self._examples_fit()
         if self.task in TEXTUAL:
             self._windows_fit()
@@ -129,6 +137,16 @@ class Recipe(Section):
                     "or one language of the grammar (en, fr, ko)"
                 )
 
+    def _images_fit(self) -> None:
+        """Images for who looks at them, and for nobody else."""
+        pictures = [corpus for corpus in self._corpora() if corpus.images or corpus.drawn]
+        if self.task != "vision" and pictures:
+            raise ValueError(f"data: images are for task: vision, not for task: {self.task}")
+        if self.task == "vision" and len(pictures) < len(self._corpora()):
+            raise ValueError("data: task vision learns from images: name a folder (data.train.images), or drawn: shapes")
+        if self.task != "vision" and self.augment != Augmentation():
+            raise ValueError(f"augment is about images, and task: {self.task} has none")
+
     def _examples_fit(self) -> None:
         """Examples for tasks with labels, and for nobody else; and what belongs to such tasks alone."""
         training = self.training
@@ -143,15 +161,15 @@ class Recipe(Section):
                         f"data: task {self.task} learns from examples: name files (data.train.examples), "
                         "or one language of the grammar (en, fr, ko)"
                     )
-        if training.class_weights != "none" and self.task not in ("classification", "tagging"):
+        if training.class_weights != "none" and self.task not in ("classification", "tagging", "vision"):
             raise ValueError(f"training.class_weights is about labels, and task: {self.task} has none")
         asks = self.task == "answering" or (self.task == "pretraining" and self.masking.sentences != "none")
         if asks and isinstance(self.model, BertSection | RecurrentReaderSection) and self.model.segments == 1:
             raise ValueError("model.segments 1: rows of two texts need a vector for each (2), or none (0)")
-        if (training.layer_decay < 1 or training.freeze) and not isinstance(self.model, BertSection):
+        if (training.layer_decay < 1 or training.freeze) and not isinstance(self.model, BertSection | VitSection):
             key = "freeze" if training.freeze else "layer_decay"
-            raise ValueError(f"training.{key} is about the layers of a BERT, and model.kind is {self.model.kind}")
-        if isinstance(self.model, BertSection) and training.freeze > self.model.layers:
+            raise ValueError(f"training.{key} is about the layers of a BERT or a ViT, and model.kind is {self.model.kind}")
+        if isinstance(self.model, BertSection | VitSection) and training.freeze > self.model.layers:
             raise ValueError(f"training.freeze {training.freeze}: the model has {self.model.layers} layers")
         if self.task in LABELLED and isinstance(self.model, BertSection):
             self._positions_reach(self.model, self.data.max_length, "data.max_length")

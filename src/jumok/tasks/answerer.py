@@ -1,9 +1,16 @@
-"""What was learned about questions, used: the stretch of a text that answers, the next best ones, or that none does."""
+"""What was learned about questions, used: the stretch of a text that answers, the next best ones, or that none does.
+
+    score(i, j) = u · h_i + v · h_j        p = exp score / Σ exp score        over all stretches that are possible
+
+Possible is what begins before it ends, is not longer than the longest answer and lies inside of a window; and no answer
+at all, where the run knows such questions. Of a stretch that several windows hold the best score counts, of no answer
+the lowest (Devlin et al. 2019: each window must say so).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +27,9 @@ from jumok.text.tokenizer import Encoded, Tokenizer
 from jumok.text.words import trim
 
 QUESTION_SHARE = 3  # a question takes at most one in so many tokens of a row
-KEPT = 100  # spans of a window that may be among the best of a question; some differ in blanks alone
+AT_ONCE = 256  # questions whose stretches are all in memory
 Integers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class Found:
     text: str
     start: int
     score: float
-    probability: float = 0.0  # among the best of the question
+    probability: float = 0.0  # among all stretches that are possible
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class QuestionRows:
     question: Integers
     shift: Integers
     first: Integers
-    spans: npt.NDArray[np.int64]  # (N, 2) where the first answer begins and ends in the row; 0, 0: not in this window
+    spans: Integers  # (N, 2) where the first answer begins and ends in the row; 0, 0: not in this window
     contexts: list[Encoded]  # of each question
     longest: int  # tokens of an answer
 
@@ -133,13 +141,27 @@ class Answerer:
         """The same, and ½ (−log p(begin) − log p(end)) of a window on the average."""
         return self._answers(questions, 1)
 
-    @torch.inference_mode()
     def _answers(self, questions: Sequence[Question], best: int) -> tuple[list[Answered], float]:
+        answers: list[Answered] = []
+        total, windows = 0.0, 0
+        for start in range(0, len(questions), AT_ONCE):
+            part = questions[start : start + AT_ONCE]
+            found = question_rows(self.tokenizer, part, self.limits.max_length, self.limits.stride)
+            spans, none, loss = self._scores(found)
+            for question, context, scores, without in zip(part, found.contexts, spans, none.tolist(), strict=True):
+                answers.append(self._best(question, context, scores, without, best))
+            total, windows = total + loss, windows + len(found.rows)
+        return answers, total / max(1, windows)
+
+    @torch.inference_mode()
+    def _scores(self, found: QuestionRows) -> tuple[list[Scores], npt.NDArray[np.float64], float]:
+        """Of each question the scores of all spans, (T, L): from token t of the context on, l more; −∞ where a span is
+        not possible. The scores of no answer; and the sum of the windows' losses."""
         self.model.eval()
-        limits = self.limits
-        found = question_rows(self.tokenizer, questions, limits.max_length, limits.stride)
-        spans: list[dict[tuple[int, int], float]] = [{} for _ in questions]  # by place in the context: the score
-        none = np.full(len(questions), np.inf)
+        longest = min(self.limits.longest, self.limits.max_length)
+        sizes = [(len(context.ids), min(longest, len(context.ids))) for context in found.contexts]
+        spans = [np.full(size, -np.inf, np.float32) for size in sizes]
+        none = np.full(len(spans), np.inf)
         total = 0.0
         for chosen in length_batches(found.rows.lengths, np.zeros(len(found.rows), np.int64), TOKENS):
             words, segments = found.rows.batch(chosen)
@@ -151,49 +173,45 @@ class Answerer:
             table = scores.cpu().numpy()
             for row, index in enumerate(chosen.tolist()):
                 number, shift, first = (int(part[index]) for part in (found.question, found.shift, found.first))
-                length = int(found.rows.lengths[index])
                 none[number] = min(none[number], float(table[row, 0].sum()))
-                self._note(spans[number], table[row, shift : length - 1], first, max(KEPT, best))
-        return [
-            self._best(question, context, here, float(without), best)
-            for question, context, here, without in zip(questions, found.contexts, spans, none, strict=True)
-        ], total / max(1, len(found.rows))
+                begin, end = table[row, shift : int(found.rows.lengths[index]) - 1].T
+                for more in range(min(longest, len(begin))):
+                    here = spans[number][first : first + len(begin) - more, more]
+                    np.maximum(here, begin[: len(begin) - more] + end[more:], out=here)
+        return spans, none, total
 
-    def _note(
-        self, spans: dict[tuple[int, int], float], scores_T2: npt.NDArray[np.float32], first: int, kept: int
-    ) -> None:
-        """The best spans of a window, by their place in the whole context."""
-        tokens = len(scores_T2)
-        if not tokens:
-            return
-        both = scores_T2[:, 0][:, None] + scores_T2[:, 1][None, :]
-        apart = np.arange(tokens)[None, :] - np.arange(tokens)[:, None]
-        both = np.where((apart >= 0) & (apart < self.limits.longest), both, -np.inf)
-        flat = both.ravel()
-        top = np.argpartition(-flat, min(kept, len(flat) - 1))[:kept]
-        for place in top.tolist():
-            begin, end = divmod(place, tokens)
-            if np.isfinite(flat[place]):
-                span = (first + begin, first + end)
-                spans[span] = max(spans.get(span, -np.inf), float(flat[place]))
-
-    def _best(
-        self, question: Question, context: Encoded, spans: dict[tuple[int, int], float], without: float, best: int
-    ) -> Answered:
-        by_text: dict[tuple[int, int], float] = {}
-        for (begin, end), score in spans.items():
-            stretch = trim(question.context, context.offsets[begin][0], context.offsets[end][1])
-            if question.context[slice(*stretch)].strip():  # blanks are no answer
-                by_text[stretch] = max(by_text.get(stretch, -np.inf), score)
-        ranked = sorted(by_text.items(), key=lambda item: (-item[1], item[0]))[:best]
-        candidates = [Found(question.context[start:end], start, score) for (start, end), score in ranked]
+    def _best(self, question: Question, context: Encoded, scores_TL: Scores, without: float, best: int) -> Answered:
+        text = question.context
+        stretches, scores = _stretches(text, context, scores_TL)
+        ranked = np.lexsort((stretches[:, 1], stretches[:, 0], -scores))[:best]
+        candidates = [
+            Found(text[start:end], start, score)
+            for (start, end), score in zip(stretches[ranked].tolist(), scores[ranked].tolist(), strict=True)
+        ]
         if self.limits.unanswerable or not candidates:
             candidates.append(Found("", -1, without))
             candidates.sort(key=lambda one: -one.score)
-        scores = np.array([one.score for one in candidates])
-        shares = np.exp(scores - scores.max())
-        shares /= shares.sum()
-        told = [
-            Found(one.text, one.start, one.score, float(share)) for one, share in zip(candidates, shares, strict=True)
-        ]
-        return Answered(told[0], tuple(told[1:best]))
+            scores = np.append(scores, without)
+        whole = float(np.logaddexp.reduce(scores))
+        told = [replace(one, probability=float(np.exp(one.score - whole))) for one in candidates[:best]]
+        return Answered(told[0], tuple(told[1:]))
+
+
+def _stretches(text: str, context: Encoded, scores_TL: Scores) -> tuple[Integers, npt.NDArray[np.float64]]:
+    """The different stretches of a context without blanks at their ends, (N, 2), and the best score of each: spans of
+    tokens may differ in blanks alone, and blanks are no answer."""
+    trimmed = [trim(text, start, end) for start, end in context.offsets]
+    filled = np.array([bool(text[start:end].strip()) for start, end in trimmed], bool)
+    # a token of blanks begins where the next word does, and ends where the one before did
+    places = np.arange(len(filled))
+    following = np.minimum.accumulate(np.where(filled, places, len(filled))[::-1])[::-1]
+    before = np.maximum.accumulate(np.where(filled, places, -1))
+    begin, more = np.nonzero(~np.isneginf(scores_TL))
+    end = begin + more
+    real = following[begin] <= before[end]
+    begin, end, more = begin[real], end[real], more[real]
+    edges = np.array(trimmed, np.int64).reshape(-1, 2)
+    keys, same = np.unique(edges[following[begin], 0] * (len(text) + 1) + edges[before[end], 1], return_inverse=True)
+    scores = np.full(len(keys), -np.inf)
+    np.maximum.at(scores, same, scores_TL[begin, more].astype(np.float64))
+    return np.stack(np.divmod(keys, len(text) + 1), axis=1), scores

@@ -21,6 +21,7 @@ from jumok.recipe import (
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
+    VitSection,
 )
 from jumok.recipe.whole import LABELLED
 from jumok.tasks.answering import AnsweringTask
@@ -32,6 +33,7 @@ from jumok.tasks.objective import Task
 from jumok.tasks.pretraining import PretrainingTask
 from jumok.tasks.tagging import TaggingTask
 from jumok.tasks.translation import TranslationTask
+from jumok.tasks.vision import VisionTask
 from jumok.tasks.vocabulary import load_tokenizers, train_tokenizers
 from jumok.text.tokenizer import Tokenizer
 
@@ -41,6 +43,7 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
     "language": (RecurrentLanguageSection, TransformerLanguageSection),
     "forecasting": (ForecasterSection,),
     "pretraining": (BertSection,),
+    "vision": (VitSection,),
     **dict.fromkeys(LABELLED, (BertSection, RecurrentReaderSection)),
 }
 EXAMPLES: dict[str, type[ExampleTask]] = {
@@ -58,7 +61,7 @@ def build_task(recipe: Recipe, device: torch.device, say: Say, saved: Path | Non
         compute_again(task.objective.model)
         setattr(task.objective.model, "replays", False)  # noqa: B010  dropout is drawn twice there, which a recording cannot
     leave_unused(recipe, task.objective.model)
-    if recipe.training.freeze and isinstance(recipe.model, BertSection):
+    if recipe.training.freeze and isinstance(recipe.model, BertSection | VitSection):
         freeze(task.objective.model, recipe.training.freeze, recipe.model.layers)
     return task
 
@@ -86,6 +89,8 @@ def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -
     check_model(recipe)
     if recipe.task == "forecasting":
         return ForecastingTask(recipe, device, say)
+    if recipe.task == "vision":
+        return VisionTask(recipe, device, say)
     if recipe.task in EXAMPLES:
         return EXAMPLES[recipe.task](recipe, device, say, saved)
     if recipe.task in ("language", "pretraining"):

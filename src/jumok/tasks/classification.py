@@ -81,6 +81,12 @@ class RegressionObjective(Objective):
 class ClassificationTask(ExampleTask):
     """Everything `jumok train` needs to know about labels and numbers for texts."""
 
+    def is_empty(self, item: Example) -> bool:
+        return is_empty(item)
+
+    def labels_in(self, item: Example) -> set[str]:
+        return {str(item.label)} if self.recipe.task == "classification" else set()
+
     def learn_labels(self, items: Sequence[Example]) -> None:
         pairs = {item.second is not None for item in items}
         if len(pairs) > 1:
@@ -94,7 +100,7 @@ class ClassificationTask(ExampleTask):
         if self.recipe.task == "regression":
             self.labelling = Numbers.learned([number_of(item, place_of(item)) for item in items])
         else:
-            self.labelling = Classes.learned([str(item.label) for item in items])
+            self.labelling = Classes.learned([str(item.label) for item in items], self.labels_read_from)
 
     def encode(self, items: Sequence[Example]) -> tuple[Any, npt.NDArray[Any]]:
         """A label that training has not seen is named."""
@@ -139,22 +145,28 @@ class ClassificationTask(ExampleTask):
             given = scores[:, 0].astype(np.float64)
             ranks = rank_correlation(Ranks.of(labels), Ranks.of(given), np.ones(len(labels), np.int64))
             varies = len(labels) > 1 and labels.std() > 0 and given.std() > 0
-            pearson = float(np.corrcoef(labels, given)[0, 1]) if varies else 0.0  # not defined: it follows nothing
-            spearman = ranks if math.isfinite(ranks) else 0.0
-            return {"loss": float(np.square(given - labels).mean()), "pearson": pearson, "spearman": spearman}
+            pearson = float(np.corrcoef(labels, given)[0, 1]) if varies else math.nan
+            return defined(
+                {"loss": float(np.square(given - labels).mean()), "pearson": pearson, "spearman": float(ranks)}
+            )
         log_p = torch.log_softmax(torch.from_numpy(scores), dim=-1).numpy()
         loss = float(-log_p[np.arange(len(labels)), labels].mean())
         said, size = log_p.argmax(axis=-1), self.labelling.size
         right, gold, predicted = (np.bincount(each, minlength=size) for each in (labels[labels == said], labels, said))
         counts = right, gold, predicted
         f1 = float(f1_of(*counts)[1] if size == 2 and gold[1] else macro_f1(*counts))
-        agreement = float(matthews(*counts))
-        return {
-            "loss": loss,
-            "accuracy": float(right.sum() / len(labels)),
-            "f1": f1,
-            "matthews": agreement if math.isfinite(agreement) else 0.0,
-        }
+        accuracy, agreement = float(right.sum() / len(labels)), float(matthews(*counts))
+        return defined({"loss": loss, "accuracy": accuracy, "f1": f1, "matthews": agreement})
+
+
+def defined(scores: dict[str, float]) -> dict[str, float]:
+    """Without those that few examples, or examples that are all alike, say nothing about. A loss is never left out."""
+    return {name: score for name, score in scores.items() if name == "loss" or not math.isnan(score)}
+
+
+def is_empty(item: Example) -> bool:
+    """Whether a text is missing; of two, either one."""
+    return not item.text.strip() or (item.second is not None and not item.second.strip())
 
 
 def labels_of(items: Sequence[Example], labelling: Classes | Numbers) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from jumok.errors import BadInput
 from jumok.files import replace_file
 from jumok.recipe import Recipe
 from jumok.tasks.objective import Objective
-from jumok.tasks.sources import Item, example_tokenizer, items_key, place_of, read_items
+from jumok.tasks.sources import Item, example_tokenizer, items_key, labels_read_from, place_of, read_items
 from jumok.text.tokenizer import Tokenizer
 
 Say = Callable[[str], None]
@@ -42,9 +43,9 @@ class ExampleTask:
             self.tokenizer = example_tokenizer(recipe, everything, say)
         else:
             self.tokenizer = Tokenizer.load(saved / "text")
-        self.learn_labels(everything)
         if not self.kept:
             self._keep_back()
+        self.learn_labels([item for part in self.items for item in part])
         self.rows: list[Any] = []  # `Rows`, or what has their `lengths` and `batch`
         self.labels: list[Any] = []
         for part in self.items:
@@ -102,6 +103,18 @@ class ExampleTask:
     def is_empty(self, item: Any) -> bool:
         return not str(item.text).strip()
 
+    def labels_in(self, item: Any) -> set[str]:
+        """What is said about an example that the model must know from others, too."""
+        return set()
+
+    def labels_read_from(self) -> str:
+        """Where the labels were found, in words."""
+        return labels_read_from(self.recipe.task, self.recipe.data.train[0])
+
+    def about_single(self, item: Any) -> str:
+        """What a corpus of one example is."""
+        return "a single example"
+
     @staticmethod
     def _name(corpus: Any) -> str:
         return f"the grammar ({corpus.grammar})" if corpus.grammar else ", ".join(corpus.examples)
@@ -110,14 +123,32 @@ class ExampleTask:
         first = self.items[0]
         if len(first) < 2:
             raise BadInput(
-                f"{self._name(self.recipe.data.train[0])}: a single example: none can be kept back for validation. "
-                "Add some, or name validation data (--valid)."
+                f"{self._name(self.recipe.data.train[0])}: {self.about_single(first[0])}. None can be kept back for "
+                "validation: add some, or name validation data (--valid)"
             )
         count = max(1, min(self.recipe.data.hold_out, len(first) // HELD_OUT_SHARE))
-        chosen = set(Shuffle(len(first), self.recipe.seed, HELD_OUT)(np.arange(count)).tolist())
+        chosen = self._choose(first, count)
+        if not chosen:
+            raise BadInput(
+                f"{self._name(self.recipe.data.train[0])}: none of {len(first)} {self.unit} can be kept back for "
+                "validation: each has a label that no other one has. Add some, or name validation data (--valid)"
+            )
         self.kept = [[item for number, item in enumerate(first) if number in chosen]]
         self.items[0] = [item for number, item in enumerate(first) if number not in chosen]
-        self.say(f"no validation data given: {count} training {self.unit} are kept back for it")
+        self.say(f"no validation data given: {len(chosen)} training {self.unit} are kept back for it")
+
+    def _choose(self, items: Sequence[Any], count: int) -> set[int]:
+        """So many at random, but never the last one of a label: it could not be learned."""
+        left = Counter(label for part in self.items for item in part for label in self.labels_in(item))
+        chosen: set[int] = set()
+        for number in Shuffle(len(items), self.recipe.seed, HELD_OUT)(np.arange(len(items))).tolist():
+            labels = self.labels_in(items[number])
+            if all(left[label] > 1 for label in labels):
+                left.subtract(labels)
+                chosen.add(number)
+            if len(chosen) == count:
+                break
+        return chosen
 
     @property
     def tokenizers(self) -> dict[str, Tokenizer]:
@@ -164,9 +195,10 @@ class ExampleTask:
             )
 
     def weighted(self, values: Sequence[dict[str, float]]) -> dict[str, float]:
-        """The mean over all validation data, by their weights."""
+        """The mean over all validation data, by their weights, of what each of them has."""
         weights = [corpus.weight for corpus in self.recipe.data.valid] or [1]
         return {
             name: sum(weight * one[name] for weight, one in zip(weights, values, strict=True)) / sum(weights)
             for name in values[0]
+            if all(name in one for one in values)
         }

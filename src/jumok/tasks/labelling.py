@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,16 @@ class Classes:
     counts: tuple[int, ...] = ()  # of each in the training data
 
     @classmethod
-    def learned(cls, labels: Sequence[str]) -> Classes:
+    def learned(cls, labels: Sequence[str], read_from: Callable[[], str] = str) -> Classes:
+        """`read_from` tells where the labels were found, in words, or nothing."""
         counted = Counter(labels)
         names = sorted(counted, key=_order)
         if len(names) < 2:
-            raise BadInput(f'data.train: there is only one label ("{names[0]}"), so there is nothing to tell apart')
+            place = read_from()
+            where = f" in {place} (data.train.fields.label says another one)" if place else ""
+            raise BadInput(
+                f'data.train: there is only one label ("{names[0]}"){where}, so there is nothing to tell apart'
+            )
         return cls(tuple(names), tuple(counted[name] for name in names))
 
     @property

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from jumok.data import grammar, grammar_tasks
-from jumok.data.conll import read_tagged
+from jumok.data.conll import Columns, read_tagged, tag_column
 from jumok.data.examples import Example, Question, Tagged
-from jumok.data.labelled import Fields, read_examples
+from jumok.data.labelled import Fields, read_examples, resolve_fields
 from jumok.data.squad import read_questions
 from jumok.errors import BadInput, did_you_mean
 from jumok.recipe import Corpus, FieldsSection, Recipe
@@ -21,6 +21,7 @@ from jumok.text.tokenizer import Tokenizer, train_tokenizer
 
 Say = Callable[[str], None]
 Item = Example | Tagged | Question
+PLACES = ("file", "line", "lines")  # of an example: where it stands, not what it is
 
 
 def read_items(task: str, corpus: Corpus, split: str, labelled: bool = True) -> list[Any]:
@@ -40,12 +41,25 @@ def read_files(task: str, files: Sequence[str], fields: FieldsSection, labelled:
     return list(read_examples(files, Fields(fields.text, fields.second, fields.label), labelled))
 
 
-def _columns(fields: FieldsSection) -> tuple[int, int]:
-    columns = (0 if fields.text is None else fields.text, -1 if fields.label is None else fields.label)
-    numbers = [column for column in columns if isinstance(column, int)]
-    if len(numbers) < 2:
-        raise BadInput("data.train.fields: columns of tagged words are told by their numbers, counted from 0 (or −1)")
-    return numbers[0], numbers[1]
+def labels_read_from(task: str, corpus: Corpus) -> str:
+    """Where in its files the labels of a corpus are, in words; the grammar has no columns."""
+    if corpus.grammar is not None:
+        return ""
+    if task == "tagging":
+        return tag_column(corpus.examples[0], _columns(corpus.fields))
+    fields = corpus.fields
+    found = resolve_fields(corpus.examples, Fields(fields.text, fields.second, fields.label)).label
+    return f'column "{found}"' if isinstance(found, str) else f"column {found}, counted from 0"
+
+
+def _columns(fields: FieldsSection) -> Columns:
+    for column in (fields.text, fields.label):
+        if isinstance(column, str):
+            raise BadInput(
+                f'data.train.fields: "{column}" is no number; columns of tagged words are told by their numbers, '
+                "counted from 0 (or from −1 backwards)"
+            )
+    return fields.text, fields.label  # type: ignore[return-value]
 
 
 def _grammar_items(task: str, corpus: Corpus, split: str) -> list[Any]:
@@ -79,11 +93,16 @@ def place_of(item: Item) -> str:
     return f"{item.file}, line {item.line}" if item.file else f"example {item.line}"
 
 
+def place_of_word(item: Tagged, word: int) -> str:
+    """Where a word of a sentence stands, and its tag with it."""
+    return f"{item.file}, line {item.lines[word]}" if item.file and item.lines else place_of(item)
+
+
 def items_key(items: Sequence[Item]) -> str:
     """Equal keys, equal examples."""
     digest = hashlib.sha256()
     for item in items:
-        what = [part for name, part in zip(item.__slots__, astuple(item), strict=True) if name not in ("file", "line")]
+        what = [part for name, part in zip(item.__slots__, astuple(item), strict=True) if name not in PLACES]
         digest.update(json.dumps(what, ensure_ascii=True).encode() + b"\n")
     return digest.hexdigest()
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional as F
 
+from jumok.data.conll import WHAT_IT_IS
 from jumok.data.examples import Tagged
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.rows import Rows, spread
@@ -21,7 +22,7 @@ from jumok.recipe import BertSection, RecurrentReaderSection
 from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.labelling import Classes
 from jumok.tasks.objective import Loss, Objective
-from jumok.tasks.sources import place_of
+from jumok.tasks.sources import place_of_word
 from jumok.tasks.tag_scores import tag_scores
 from jumok.tasks.tagger import Tagger, windows
 
@@ -51,8 +52,14 @@ class TaggingTask(ExampleTask):
     def is_empty(self, item: Tagged) -> bool:
         return not item.words
 
+    def labels_in(self, item: Tagged) -> set[str]:
+        return set(item.tags)
+
+    def about_single(self, item: Tagged) -> str:
+        return f"a single sentence of {len(item.words):,} words. {WHAT_IT_IS}"
+
     def learn_labels(self, items: Sequence[Tagged]) -> None:
-        self.labelling = Classes.learned([tag for item in items for tag in item.tags])
+        self.labelling = Classes.learned([tag for item in items for tag in item.tags], self.labels_read_from)
         self.origins: list[list[int]] = []
 
     def encode(self, items: Sequence[Tagged]) -> tuple[Rows, npt.NDArray[Any]]:
@@ -66,7 +73,7 @@ class TaggingTask(ExampleTask):
             here = [IGNORED] * len(row)
             for word, place in zip(window.words, window.places, strict=True):
                 tag = item.tags[word]
-                here[place + 1] = known[tag] if tag in known else self.labelling.index(tag, place_of(item))
+                here[place + 1] = known[tag] if tag in known else self.labelling.index(tag, place_of_word(item, word))
             rows.append(row)
             labels += here
             origins.append(number)
@@ -78,8 +85,8 @@ class TaggingTask(ExampleTask):
         assert isinstance(section, BertSection | RecurrentReaderSection)
         for part in self.kept:
             for item in part:
-                for tag in item.tags:
-                    self.labelling.index(tag, place_of(item))
+                for word, tag in enumerate(item.tags):
+                    self.labelling.index(tag, place_of_word(item, word))
         model = WordLabeller(section, self.tokenizer.size, self.labelling.size)
         self.objective = TaggingObjective(model, self.labelling.weights(training), training.label_smoothing)
         data = self.recipe.data

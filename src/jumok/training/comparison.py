@@ -29,7 +29,7 @@ from jumok.training.run import RunFolder
 LOWER_IS_BETTER = ("loss", "perplexity", "mae", "nll")
 COUNTED = {  # by task: what a loss is summed over, where it is not tokens
     "forecasting": "values", "pretraining": "guesses", "classification": "examples", "regression": "examples",
-    "tagging": "words", "answering": "windows",
+    "tagging": "words", "answering": "windows", "vision": "images",
 }  # fmt: skip
 DEPTH = 3  # folders below a named one in which runs are looked for
 SORTS = ("name", "state", "parameters", "updates", "best", "speed", "minutes", "changed")

@@ -20,12 +20,14 @@ from typing import Any
 from torch import Tensor, nn
 
 from jumok.data.batch import PairBatch
+from jumok.data.images.batch import ImageBatch
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.masked_batch import MaskedBatch
 from jumok.data.packing import PackedPairs
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
 from jumok.layers.attention import Additive, General
+from jumok.layers.embedding import Convolutions, Patches
 from jumok.layers.multihead import MultiHeadAttention
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.decoder import Attending
@@ -34,6 +36,7 @@ from jumok.models.language import LanguageModel
 from jumok.models.reader import TextLabeller, WordLabeller
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
+from jumok.models.vit import ImageLabeller
 from jumok.tasks.objective import Objective
 
 FORWARD_AND_BACKWARD = 3  # times the forward pass
@@ -84,10 +87,25 @@ def flops_of(objective: Objective) -> Flops | None:
     if isinstance(model, TextLabeller) and isinstance(model.reader, Bert):
         pooler = [model.reader.pooler] if model.reader.section.pooling == "first" else []
         return Flops(_products(*pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes)
+    if isinstance(model, ImageLabeller):
+        return _image_flops(model, passes)
     if isinstance(model, Forecaster):
         written = [part for part in (model.head, model.highway) if part is not None]
         return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)
     return None
+
+
+def _image_flops(model: ImageLabeller, passes: int) -> Flops:
+    """All images are of one size: what there is to do comes once for each of them."""
+    section, stem = model.section, model.reader.stem
+    patches = section.grid[0] * section.grid[1]
+    tokens = patches + model.reader.added
+    row = _products(model.scores) + tokens * _products(model.reader.encoder) + tokens**2 * _looks(model)["self"]
+    height, width = section.image
+    for layer in stem.layers if isinstance(stem, Convolutions) else ():
+        row += 2 * layer.weight.numel() * height * width
+        height, width = (height + 1) // 2, (width + 1) // 2
+    return Flops(row + patches * (_products(stem) if isinstance(stem, Patches) else 0), passes=passes)
 
 
 def _products(*modules: nn.Module) -> int:
@@ -150,6 +168,8 @@ def _work(batch: Any) -> dict[str, int] | None:
         rows = batch.guesses if isinstance(batch, MaskedBatch) else len(batch)  # what goes through the head
         own = int((lengths * lengths).sum())
         return {"row": rows, "source": int(lengths.sum()), "target": 0, "self": own, "causal": 0, "cross": 0}
+    if isinstance(batch, ImageBatch):
+        return {"row": len(batch), "source": 0, "target": 0, "self": 0, "causal": 0, "cross": 0}
     if isinstance(batch, TextBatch | WindowBatch):
         rows, width = (batch.ids if isinstance(batch, TextBatch) else batch.past).shape
         triangle = rows * width * (width + 1) // 2

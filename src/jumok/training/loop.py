@@ -38,6 +38,8 @@ from jumok.training.sharding import Sharded, make_whole, on_device
 from jumok.training.state import TrainState
 from jumok.training.step import Outcome, Step
 
+WORST = -1.0  # the lowest that a score which is told as it is can be: a correlation's
+
 
 class Interrupted(Failure):
     """Ctrl-C (or SIGTERM): everything is saved."""
@@ -285,8 +287,8 @@ class Loop:
         return is_best
 
     def _value(self, values: dict[str, float]) -> float:
-        """What decides which is the best: larger is better."""
-        return -values["loss"] if self.training.metric == "loss" else values[self.training.metric]
+        """What decides which is the best: larger is better. A score that is not defined is the worst there is."""
+        return -values["loss"] if self.training.metric == "loss" else values.get(self.training.metric, WORST)
 
     def _average_checkpoints(self, reason: str) -> None:
         """The mean of the last validated checkpoints, validated too: the best, unless it is worse than the best.

@@ -14,8 +14,10 @@ from torch import nn
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
+from jumok.layers.position import Grid, resampled
 from jumok.models.bert import HiddenWords
-from jumok.recipe import BertSection, Recipe, TransformerSection
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import BertSection, Recipe, TransformerSection, VitSection
 from jumok.recipe.whole import LABELLED
 from jumok.text.special import END, PAD, START
 from jumok.text.tokenizer import Tokenizer
@@ -23,6 +25,8 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 READER = "reader."
+GRID = "reader.positions.weight"
+OWN_OF_IMAGES = ("image", "stochastic_depth", "mean", "deviation")
 OWN = ("dropout", "attention_dropout", "activation_dropout", "pooling", "pairs")  # may differ from the pretrained run's
 
 
@@ -31,10 +35,12 @@ def with_start(recipe: Recipe) -> Recipe:
     recipe itself names stay as they are."""
     if recipe.start is None:
         return recipe
-    if recipe.task not in ("pretraining", "translation", *LABELLED):
+    if recipe.task not in ("pretraining", "translation", "vision", *LABELLED):
         raise BadInput(f"start: task {recipe.task} cannot start from a pretrained run")
     folder = RunFolder.open(Path(recipe.start).absolute())
     theirs = folder.recipe()
+    if recipe.task == "vision":
+        return _with_vision(recipe, folder, theirs)
     if not isinstance(theirs.model, BertSection):
         raise BadInput(
             f"start: {recipe.start} is a run of model.kind {theirs.model.kind}; start from a BERT (task: pretraining)"
@@ -60,6 +66,17 @@ def with_start(recipe: Recipe) -> Recipe:
     return recipes.check(raw, f"start: {recipe.start}")
 
 
+def _with_vision(recipe: Recipe, folder: RunFolder, theirs: Recipe) -> Recipe:
+    """Images may be of another size than those that were learned from: positions are brought to the new grid."""
+    if not isinstance(theirs.model, VitSection):
+        raise BadInput(f"start: {recipe.start} is a run of model.kind {theirs.model.kind}; start from a ViT")
+    raw, section = recipe.model_dump(mode="json"), theirs.model.model_dump(mode="json")
+    named = recipe.model.model_fields_set
+    raw["model"] = section | {key: raw["model"][key] for key in (*OWN, *OWN_OF_IMAGES) if key in named}
+    raw["start"] = str(folder.path)
+    return recipes.check(raw, f"start: {recipe.start}")
+
+
 def _check_specials(folder: RunFolder) -> None:
     """A translator's rows end in <eos>: its vocabularies all have it at the same place."""
     specials = Tokenizer.load(folder.tokenizer / "text").specials
@@ -82,6 +99,9 @@ def put_weights(model: nn.Module, start: str) -> int:
     if readers[0] != readers[1]:
         different = sorted(readers[0] ^ readers[1])
         raise BadInput(f"start: {found} does not fit the model: {different[0]} is only in one of them")
+    if isinstance(model, ImageLabeller) and isinstance(model.reader.positions, Grid) and GRID in theirs:
+        grid = tuple(model.reader.positions.weight.shape[:2])
+        theirs[GRID] = resampled(theirs[GRID].float(), (grid[0], grid[1]), model.section.antialias)
     for name in readers[0]:
         if theirs[name].shape != ours[name].shape:
             shapes = f"{tuple(theirs[name].shape)} there, {tuple(ours[name].shape)} here"

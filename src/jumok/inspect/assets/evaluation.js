@@ -175,6 +175,19 @@
       },
     },
   };
+  kinds.images = { // as labels, where the text is the name of a file; and the image
+    ...kinds.labels,
+    missing: " (images that were right are not kept here)",
+    shown: { sure: (row) => row[5] >= 0.9, unsure: (row) => row[5] < 0.5 },
+    draw: (row) => {
+      const image = make("img");
+      image.src = row[7];
+      image.alt = `${name(row[3])}, taken for ${name(row[4])}`;
+      image.loading = "lazy";
+      const told = verdict(["gold", name(row[3])], ["predicted", name(row[4]), "bad"], ["probability", percent(row[5])]);
+      return [image, told, meter(row[5], true), passage(row[1], "file")];
+    },
+  };
   const kind = kinds[data.kind];
   let haystacks = null; // made when something is searched for the first time
   let chosen = data.rows;
@@ -191,7 +204,7 @@
     const from = page * data.page;
     found.textContent = chosen.length
       ? `${chosen.length.toLocaleString("en")} of ${total}; here ${(from + 1).toLocaleString("en")} to ${(from + rows.length).toLocaleString("en")}`
-      : `0 of ${total}: nothing fits`;
+      : `0 of ${total}: nothing fits${kind.missing ?? ""}`;
     const turn = (said, label, to) => {
       const button = make("button", "", said);
       button.type = "button";

@@ -1,0 +1,88 @@
+"""Images from scratch: CIFAR-10 with an honest ViT (patches that do not overlap) and a CCT, Fashion-MNIST with a ViT.
+
+    python benchmarks/cifar.py vit|cct|fashion [--minutes 8] [--choose] [--out FILE] [KEY=VALUE …]
+
+No outside data, a single crop, no augmentation when tested. Settings were chosen with `--choose`: trained on nine tenths
+of the training images, scored on the rest of them; the test set is scored once, by the model of the last checkpoint (of
+its running average), which learned from all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src")]
+
+from jumok import api  # noqa: E402
+from jumok import recipe as recipes  # noqa: E402
+from jumok.data.images.sources import open_images  # noqa: E402
+from jumok.tasks.label_scores import label_scores  # noqa: E402
+
+CIFAR = ROOT.parent / "shared" / "data" / "cifar10" / "cifar10-jpeg.tar.xz"
+FASHION = Path("/usr/share/datasets/fashion-mnist")
+SETTINGS: dict[str, dict[str, Any]] = {
+    "vit": {"recipe": "vit-cifar", "keys": []},
+    "cct": {"recipe": "cct", "keys": []},
+    "fashion": {
+        "recipe": "vit-cifar",
+        "keys": ["model.image=28", "model.channels=1", "augment.rand_augment=0", "augment.erase=0.25", "augment.crop=2"],
+    },
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("which", choices=SETTINGS)
+    parser.add_argument("keys", nargs="*", help="other keys of the recipe: for a try")
+    parser.add_argument("--data", type=Path, help="the archive, or the folder of idx files")
+    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--choose", action="store_true", help="keep a tenth of the training images back and score that")
+    parser.add_argument("--work", type=Path, default=Path("/tmp/cifar"))
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args()
+    settings, work = SETTINGS[chosen.which], chosen.work / chosen.which
+    shutil.rmtree(work, ignore_errors=True)
+    if chosen.which == "fashion":
+        place = chosen.data or FASHION
+        train, test = place / "train-images-idx3-ubyte.gz", place / "t10k-images-idx3-ubyte.gz"
+    else:
+        place = chosen.data or CIFAR
+        train, test = place / "train", place / "test"
+    keys = [f'data.train.images=["{train}"]', *settings["keys"], *chosen.keys]
+    # what is kept back decides nothing but which settings are taken: the last checkpoint is the one that is tested
+    keys += ["data.hold_out=2500"] if chosen.choose else ["data.hold_out=100", "training.validate_every=1000000"]
+    began = time.perf_counter()
+    model = api.train(recipes.read(settings["recipe"], keys), work, minutes=chosen.minutes, report=False)
+    results: dict[str, Any] = {
+        "options": {k: str(v) for k, v in vars(chosen).items()},
+        "recipe": model.recipe.model_dump(mode="json"),
+        "minutes": (time.perf_counter() - began) / 60,
+        "valid": [[event["step"], event["accuracy"]] for event in model.run.events() if event["event"] == "valid"],
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+    }
+    print(f"{results['minutes']:.2f} minutes; validation {results['valid'][-1]}", flush=True)
+    if not chosen.choose:
+        gold, images = [], []
+        for image, pixels in model.prepared(open_images([test])):
+            gold.append(str(image.label))
+            images.append(np.asarray(pixels))
+        shown = np.ascontiguousarray(np.stack(images).transpose(0, 3, 1, 2))
+        scores = label_scores(gold, model.probabilities(shown), model.labels)
+        print(scores.summary(), flush=True)
+        results["scores"] = scores.to_json()
+    if chosen.out:
+        chosen.out.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

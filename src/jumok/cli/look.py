@@ -1,0 +1,146 @@
+"""`jumok look`: where an image model looks, and what its weights show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from jumok.cli.typed import require_text
+from jumok.errors import BadInput
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from jumok.trained import TrainedImageClassifier
+
+MOST = 256  # images that distances are measured on, by itself: more hardly change the means
+MOST_IMAGES = 40  # of one picture
+TOGETHER = 64
+
+
+def look(
+    images: list[Path] = typer.Argument(None, metavar="IMAGE…", help="Image files to look at."),
+    run: Path = typer.Option(..., "--run", help="A run folder of a model that was trained on images."),
+    out: Path | None = typer.Option(
+        None, "--out", help="Draw here: .png, .svg, .json, or .html (a page of one image)."
+    ),
+    layer: int | None = typer.Option(None, "--layer", help="Attention: counted from 0. (default: the last)"),
+    head: int | None = typer.Option(None, "--head", help="Attention: counted from 0. (default: all, and their mean)"),
+    start: str | None = typer.Option(
+        None,
+        "--from",
+        metavar="PATCH|class",
+        help="From a patch, by its number or as row,column, or from the class token; where there is none, from what "
+        "the model pools. (default: class)",
+    ),
+    kind: str | None = typer.Option(
+        None,
+        "--kind",
+        help="attention (default): of one layer; rollout: followed through all layers; gradient: what a label's score "
+        "hangs on.",
+    ),
+    label: str | None = typer.Option(None, "--label", help="Gradient: of which label. (default: what the model says)"),
+    what: str | None = typer.Option(
+        None,
+        "--what",
+        help="Instead of maps: filters (of the first layer), positions (how alike), distance (how far heads look).",
+    ),
+    folder: Path | None = typer.Option(None, "--images", help="Distance: a folder of images to measure it on."),
+    most: int = typer.Option(MOST, min=1, help="Distance: look at so many images at most."),
+    dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
+    as_json: bool = typer.Option(False, "--json", help="Distance: print JSON."),
+    device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
+) -> None:
+    """Draw where an image model looks, laid over your images; or what its filters, positions and heads are like."""
+    from jumok.inspect.vision_files import Asked, check_what, write_maps
+
+    require_text(label=label, kind=kind, what=what, start=start)
+    asked = Asked(kind, layer, head, start, label)
+    if dark and out is not None and out.suffix.lower() in (".html", ".json"):
+        raise BadInput(f"--dark is for pictures: a page ({out}) is dark where its reader's screen is")
+    if what is not None:
+        if asked != Asked():
+            raise BadInput("--layer, --head, --from, --kind and --label are about maps over images, and --what is not")
+        check_what(what, out)
+        _show(what, images or [], folder, _load(run, device), out, most, dark, as_json)
+        return
+    if as_json or folder is not None:
+        raise BadInput(f"{'--json' if as_json else '--images'} goes with --what distance; maps are written to --out")
+    if not images:
+        raise BadInput("name an image to look at, or --what filters, positions or distance")
+    if out is None:
+        raise BadInput("maps are drawn into a file: --out look.png (or .svg, .html, .json)")
+    asked.check(out)
+    model = _load(run, device)
+    names, pixels = next(_batches(model, images, MOST_IMAGES + 1, whole=True))
+    typer.echo(write_maps(model.model, pixels, names, model.classes.names, asked, out, dark))
+
+
+def _show(
+    what: str,
+    images: Sequence[Path],
+    folder: Path | None,
+    model: TrainedImageClassifier,
+    out: Path | None,
+    most: int,
+    dark: bool,
+    as_json: bool,
+) -> None:
+    from jumok.inspect.vision_files import measure_distances, write_filters, write_positions
+
+    if what == "distance":
+        if not images and folder is None:
+            raise BadInput("--what distance is measured on images: name some, or a folder of them with --images")
+        paths = [*images, *([folder] if folder is not None else [])]
+        found = measure_distances(model.model, (batch for _, batch in _batches(model, paths, most)), out, dark)
+        typer.echo(json.dumps(found.to_json(), indent=1) if as_json else found.summary(), nl=as_json)
+        if out is not None and not as_json:
+            typer.echo(f"written: {out}")
+        return
+    if images or folder is not None or as_json:
+        raise BadInput(f"--what {what} is about the model alone: leave out the images, --images and --json")
+    assert out is not None
+    typer.echo((write_filters if what == "filters" else write_positions)(model.model, out, dark=dark))
+
+
+def _load(run: Path, device: str) -> TrainedImageClassifier:
+    from jumok import api
+    from jumok.trained import TrainedImageClassifier
+
+    model = api.load(run, device)
+    if not isinstance(model, TrainedImageClassifier):
+        raise BadInput(f"{run} has learned {model.recipe.task}: to look at images, name a run of task: vision")
+    return model
+
+
+def _batches(
+    model: TrainedImageClassifier, paths: Sequence[Path], most: int, whole: bool = False
+) -> Iterator[tuple[list[str], Tensor]]:
+    """Names and bytes (B, C, H, W) of images as the model sees them. What cannot be read is refused where the `whole`
+    is asked for, else left out with a word."""
+    from itertools import islice
+
+    import numpy as np
+    import torch
+
+    from jumok.data.images.picture import BadPicture
+    from jumok.data.images.sources import open_images
+
+    names, pixels = [], []
+    for image, made in model.prepared(islice(open_images(paths), most)):
+        if isinstance(made, BadPicture):
+            if whole:
+                raise made
+            typer.echo(f"left out: {made}", err=True)
+            continue
+        names.append(image.name)
+        pixels.append(made)
+        if len(pixels) == TOGETHER:
+            yield names, torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous()
+            names, pixels = [], []
+    if pixels:
+        yield names, torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous()

@@ -1,0 +1,133 @@
+"""The embedded picture set: ten shapes on textured grounds, drawn on demand. Nothing is stored, nothing is fetched.
+
+A picture follows from its split and its number alone, to the last bit and on every machine (drawn_dice.py and
+drawn_shapes.py say how). It is, from back to front: a ground of two colours (drawn_grounds.py), stray strokes, the
+shape in a colour that differs from both of the ground's by at least `CONTRAST`, perhaps one more stray stroke, and
+grain. The strength of a difference is as the eye takes it: √(0.30 red² + 0.59 green² + 0.11 blue²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.data.images.drawn_dice import Dice, Floats, Integers, mix
+from jumok.data.images.drawn_grounds import texture
+from jumok.data.images.drawn_shapes import SHAPES, coverage, strokes
+from jumok.errors import BadInput, did_you_mean
+
+if TYPE_CHECKING:
+    from jumok.data.images.sources import RawImage
+
+CLASSES: tuple[str, ...] = tuple(SHAPES)
+SPLITS = ("train", "valid", "test")
+VERSION = 1  # of the pictures: another number, another key
+CONTRAST = (0.22, 0.45)  # between the shape and the nearest colour of its ground, at least
+GROUND = 0.22  # between each colour of the ground and the middle of the two, in every channel, at most
+STRAY = 3  # strokes behind the shape, at most
+GRAIN = 0.05
+_TOGETHER = 250  # pictures drawn at once: few enough for the processor's cache
+_EYE = np.array([0.30, 0.59, 0.11], np.float32)
+
+
+def label_of(number: int) -> int:
+    """Which of the classes a picture shows, in every split."""
+    return int(labels_of([number])[0])
+
+
+def labels_of(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Integers:
+    """Each ten pictures in a row show the ten classes, in an order of their own."""
+    block, place = np.divmod(_checked(numbers), len(CLASSES))
+    first = block.astype(np.uint64)[:, None] * np.uint64(len(CLASSES))
+    order = np.argsort(mix(mix(first + np.arange(len(CLASSES), dtype=np.uint64))), axis=1)
+    return order[np.arange(len(place)), place]
+
+
+def draw(numbers: Sequence[int] | npt.NDArray[np.integer], split: str, size: int = 32) -> npt.NDArray[np.uint8]:
+    """The pictures of these numbers, (N, size, size, 3)."""
+    checked = _checked(numbers)
+    if split not in SPLITS:
+        raise BadInput(f'The generated pictures have no split "{split}".{did_you_mean(split, SPLITS)}')
+    pictures = np.empty((len(checked), size, size, 3), np.uint8)
+    for start in range(0, len(checked), _TOGETHER):
+        some = checked[start : start + _TOGETHER]
+        dice = Dice(some.astype(np.uint64) * np.uint64(len(SPLITS)) + np.uint64(SPLITS.index(split)))
+        pictures[start : start + len(some)] = _draw(dice, labels_of(some), size)
+    return pictures
+
+
+def masks(numbers: Sequence[int] | npt.NDArray[np.integer], split: str, size: int = 32) -> Floats:
+    """How much of each pixel the shape covers, (N, size, size): where a model should look."""
+    checked = _checked(numbers)
+    dice = Dice(checked.astype(np.uint64) * np.uint64(len(SPLITS)) + np.uint64(SPLITS.index(split)))
+    return _shapes(dice, labels_of(checked), size)
+
+
+def _checked(numbers):
+    return np.asarray(numbers, np.int64)
+
+
+def _shapes(dice: Dice, labels: Integers, size: int) -> Floats:
+    covered = np.empty((len(dice), size, size), np.float32)
+    for label, shape in enumerate(SHAPES.values()):
+        rows = np.flatnonzero(labels == label)
+        if len(rows):
+            covered[rows] = coverage(shape, dice.of(rows), size)
+    return covered
+
+
+def _draw(dice: Dice, labels: Integers, size: int) -> npt.NDArray[np.uint8]:
+    middle, offset, colour = _colours(dice)
+    value = texture(dice, size)[:, None] * 2 - 1
+    picture = middle[:, :, None, None] + offset[:, :, None, None] * value  # channels first: rows of pixels stay whole
+    corners = dice.between(-0.1, 1.1, "stray corners", STRAY, 3, 2)
+    width = dice.between(0.02, 0.05, "stray width", STRAY)
+    shade = dice.between(0, 1, "stray colour", STRAY, 3)
+    count = dice.choice(STRAY + 1, "stray count")
+    over = dice.chance(0.3, "stray over")
+    for stroke in range(STRAY):
+        if stroke == STRAY - 1:
+            picture = _over(picture, colour, _shapes(dice, labels, size))
+            count = np.where(over, STRAY, 0)
+        rows = np.flatnonzero(count > stroke)
+        picture[rows] = _over(
+            picture[rows], shade[rows, stroke], strokes(corners[rows, stroke], width[rows, stroke], size)
+        )
+    grain = dice.words("grain", size, size)
+    for channel in range(3):
+        unit = ((grain >> np.uint64(16 * channel)) & np.uint64(0xFFFF)).astype(np.float32) * np.float32(2.0**-16)
+        picture[:, channel] += (unit - np.float32(0.5)) * np.float32(2 * GRAIN)
+    return (np.clip(picture, 0, 1) * np.float32(255) + np.float32(0.5)).astype(np.uint8).transpose(0, 2, 3, 1)
+
+
+def _over(picture: Floats, colour: Floats, covered: Floats) -> Floats:
+    return picture + (colour[:, :, None, None] - picture) * covered[:, None]
+
+
+def _colours(dice: Dice) -> tuple[Floats, Floats, Floats]:
+    """The middle of the ground's two colours, how far they are from it, and the colour of the shape, (N, 3) each."""
+    middle = dice.between(0.05, 0.95, "ground", 3)
+    offset = dice.between(-GROUND, GROUND, "ground offset", 3)
+    offset = np.clip(middle + offset, 0, 1) - middle
+    wanted = dice.between(*CONTRAST, "contrast")
+    # the corner of all colours that is farthest away always differs enough; a random colour that does comes first
+    colour = np.where(middle < np.float32(0.5), np.float32(1), np.float32(0))
+    for candidate in np.moveaxis(dice.between(0, 1, "colour", 8, 3), 1, 0):
+        colour = np.where((_contrast(candidate, middle, offset) >= wanted)[:, None], candidate, colour)
+    return middle, offset, colour
+
+
+def _contrast(colour: Floats, middle: Floats, offset: Floats) -> Floats:
+    """Between a colour and the nearest one on the line from middle − offset to middle + offset."""
+    away = colour - middle
+    length = np.maximum(_dot(offset, offset), np.float32(1e-6))
+    rest = away - offset * np.clip(_dot(away, offset) / length, -1, 1)[:, None]
+    return np.sqrt(_dot(rest, rest))
+
+
+def _dot(one: Floats, other: Floats) -> Floats:
+    terms = one * other * _EYE
+    return terms[:, 0] + terms[:, 1] + terms[:, 2]  # written out: a sum's order is numpy's own affair

@@ -1,0 +1,228 @@
+"""What `jumok look` writes: maps over images, or what is known of the model beyond them; the ending of the file decides
+how: .png, .svg, .html (of one image) or .json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor
+
+from jumok.errors import BadInput, did_you_mean
+from jumok.files import disk_errors_named, replace_file
+from jumok.inspect.attention import Weights
+from jumok.inspect.pictures import check_picture_path
+from jumok.inspect.vision import (
+    Map,
+    attention_maps,
+    check_place,
+    check_view,
+    from_name,
+    last_layer,
+    predictions,
+    read_place,
+    rollout_maps,
+)
+from jumok.models.vit import ImageLabeller
+
+if TYPE_CHECKING:
+    from jumok.inspect.drawing import Format
+    from jumok.inspect.vision_distance import Distances
+    from jumok.inspect.vision_weights import Filters
+
+KINDS = ("attention", "rollout", "gradient")
+WHATS = ("filters", "positions", "distance")
+MAP_FILES, WHAT_FILES = (".png", ".svg", ".html", ".json"), (".png", ".svg", ".json")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which maps; what is None is chosen: attention of the last layer, of all heads, from what stands for the image."""
+
+    kind: str | None = None
+    layer: int | None = None
+    head: int | None = None
+    start: str | None = None  # a patch as it is typed, or "class"
+    label: str | None = None
+
+    def check(self, path: Path) -> None:
+        """Refuse what cannot be drawn, before any work is done for it."""
+        check_picture_path(path, MAP_FILES)
+        if self.kind is not None and self.kind not in KINDS:
+            raise BadInput(f"--kind {self.kind}: there is no such kind of map.{did_you_mean(self.kind, KINDS)}")
+        kind, is_page = self.kind or "attention", path.suffix.lower() == ".html"
+        if is_page and self.kind is not None:
+            raise BadInput(f"--kind {kind}: a page ({path}) shows all kinds. Leave it out, or draw a .png or .svg")
+        for option, value in (("--layer", self.layer), ("--head", self.head)):
+            if value is not None and kind != "attention":
+                raise BadInput(
+                    f"{option} {value}: --kind {kind} goes through all layers and heads. Leave one of them out"
+                )
+        if self.start is not None and kind == "gradient":
+            raise BadInput("--from: --kind gradient asks what a label's score hangs on, which is of the whole image")
+        if self.label is not None and kind != "gradient" and not is_page:
+            raise BadInput(f"--label {self.label}: only --kind gradient asks about a label, and so does a page (.html)")
+
+
+def write_maps(
+    model: ImageLabeller,
+    images_BCHW: Tensor,
+    names: Sequence[str],
+    labels: Sequence[str],
+    asked: Asked,
+    path: Path,
+    dark: bool = False,
+) -> str:
+    """Draw maps over images into a file; what was drawn, in words."""
+    asked.check(path)
+    grid = check_place(model, images_BCHW, None)
+    place = None if asked.start is None else read_place(asked.start, grid)
+    label = None if asked.label is None else label_number(asked.label, labels)
+    check_view(model, last_layer(model) if asked.layer is None else asked.layer, asked.head)
+    chances = predictions(model, images_BCHW)
+    said = [_told(row, labels) for row in chances]
+    content: str | bytes
+    if path.suffix.lower() == ".html":
+        from jumok.inspect.vision_page import page
+
+        if len(names) != 1:
+            raise BadInput(
+                f"--out {path}: a page is about one image, and {len(names)} are given. Give one, or draw a .png"
+            )
+        content = page(
+            model, images_BCHW[0], names[0], labels, layer=asked.layer, head=asked.head, place=place, label=label
+        )
+        heading = "all kinds of maps"
+    else:
+        maps, heading = _maps(model, images_BCHW, labels, asked, place, label, grid)
+        if path.suffix.lower() == ".json":
+            content = _json(names, labels, chances, maps, heading)
+        else:
+            from jumok.inspect.vision_picture import Shown, draw_maps
+
+            rows = zip(images_BCHW.cpu().numpy(), names, maps, said, strict=True)
+            shown = [Shown(image, name, found, told) for image, name, found, told in rows]
+            legend = "relevance" if asked.kind == "gradient" else "attention"
+            content = draw_maps(shown, heading, _format(path), legend=legend, dark=dark)
+    with disk_errors_named("writing the picture", path, "Choose another --out."):
+        replace_file(path, content)
+    return "\n".join([*(f"{name}: {told}" for name, told in zip(names, said, strict=True)), f"{heading}: {path}"])
+
+
+def _maps(
+    model: ImageLabeller,
+    images_BCHW: Tensor,
+    labels: Sequence[str],
+    asked: Asked,
+    place: int | None,
+    label: int | None,
+    grid: tuple[int, int],
+) -> tuple[list[list[Map]], str]:
+    """For each image its maps; and what they are."""
+    start = f"from {'the ' * (place is None)}{from_name(model, place, grid)}"
+    if asked.kind == "rollout":
+        return [[one] for one in rollout_maps(model, images_BCHW, place)], f"rollout of all layers, {start}"
+    if asked.kind == "gradient":
+        from jumok.inspect.vision_gradient import gradient_maps
+
+        found = gradient_maps(model, images_BCHW, [label] * len(images_BCHW), labels)
+        return [[one] for one in found], "gradient-weighted attention of all layers"
+    layer = last_layer(model) if asked.layer is None else asked.layer
+    heads = None if asked.head is None else [asked.head]
+    return attention_maps(model, images_BCHW, layer, heads, place), f"attention of layer {layer}, {start}"
+
+
+def label_number(label: str, labels: Sequence[str]) -> int:
+    if label not in labels:
+        raise BadInput(f"--label {label}: the model knows no such label.{did_you_mean(label, labels)}")
+    return list(labels).index(label)
+
+
+def _told(chances: Weights, labels: Sequence[str]) -> str:
+    best = int(chances.argmax())
+    return f"{labels[best]} {100 * chances[best]:.0f} %"
+
+
+def _json(
+    names: Sequence[str], labels: Sequence[str], chances: Weights, maps: Sequence[Sequence[Map]], heading: str
+) -> str:
+    images = [
+        {
+            "name": name, "label": labels[int(row.argmax())], "probability": round(float(row.max()), 6),
+            "maps": [each.to_json() for each in found],
+        }
+        for name, row, found in zip(names, chances, maps, strict=True)
+    ]  # fmt: skip
+    return _written({"about": heading, "images": images})
+
+
+# ---------------------------------------------------------------- beyond one image
+
+
+def check_what(what: str, path: Path | None) -> None:
+    if what not in WHATS:
+        raise BadInput(f"--what {what}: there is nothing of that name to show.{did_you_mean(what, WHATS)}")
+    if path is not None:
+        check_picture_path(path, WHAT_FILES)
+    elif what != "distance":
+        raise BadInput(f"--what {what} is drawn into a file: --out {what}.png (or .svg, .json)")
+
+
+def write_filters(model: ImageLabeller, path: Path, network: Filters | None = None, dark: bool = False) -> str:
+    """The first layer's filters, beside those of a CNN where there is one (`network_filters`)."""
+    from jumok.inspect.vision_plots import draw_filters
+    from jumok.inspect.vision_weights import principal_filters
+
+    groups = [principal_filters(model), *([network] if network is not None else [])]
+    if path.suffix.lower() == ".json":
+        _write(path, _written({"groups": [one.to_json() for one in groups]}))
+    else:
+        _write(path, draw_filters(groups, _format(path), dark=dark))
+    share = 100 * min(1.0, sum(groups[0].shares))
+    return f"{len(groups[0].shares)} components of the {groups[0].name}, {share:.0f} % of its variance: {path}"
+
+
+def write_positions(model: ImageLabeller, path: Path, dark: bool = False) -> str:
+    from jumok.inspect.vision_plots import draw_positions
+    from jumok.inspect.vision_weights import position_kind, position_similarity
+
+    alike, kind = position_similarity(model), position_kind(model)
+    if path.suffix.lower() == ".json":
+        rows, columns = alike.shape[:2]
+        pairs = np.round(alike.astype(np.float64).reshape(rows * columns, -1), 6).tolist()
+        _write(path, _written({"kind": kind, "grid": [rows, columns], "cosine": pairs}))
+    else:
+        _write(path, draw_positions(alike, kind, _format(path), dark=dark))
+    return f"{kind} positions of {alike.shape[0]}×{alike.shape[1]} patches: {path}"
+
+
+def measure_distances(
+    model: ImageLabeller, batches: Iterable[Tensor], path: Path | None, dark: bool = False
+) -> Distances:
+    """Measured, and drawn where a file is named."""
+    from jumok.inspect.vision_distance import attention_distances
+    from jumok.inspect.vision_plots import draw_distances
+
+    found = attention_distances(model, batches)
+    if path is not None and path.suffix.lower() == ".json":
+        _write(path, json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n")
+    elif path is not None:
+        _write(path, draw_distances(found, _format(path), dark=dark))
+    return found
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    with disk_errors_named("writing the picture", path, "Choose another --out."):
+        replace_file(path, content)
+
+
+def _written(content: dict[str, Any]) -> str:
+    return json.dumps({"format": 1, **content}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _format(path: Path) -> Format:
+    return "png" if path.suffix.lower() == ".png" else "svg"

@@ -1,0 +1,135 @@
+"""Tables of paths and labels: how their columns are found, and every fault with its line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jumok.data.images.sources import open_images
+from jumok.errors import BadInput
+from jumok.recipe import FieldsSection
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with pictures: img/0.png …, and one without a suffix."""
+    (tmp_path / "img").mkdir()
+    for name in ("0.png", "1.png", "2, or 3.png", "plain"):
+        Image.fromarray(np.random.default_rng().integers(0, 256, (3, 3), np.uint8)).save(tmp_path / "img" / name, "PNG")
+    return tmp_path
+
+
+def found(path: Path, fields: FieldsSection | None = None) -> list[tuple[str, str | None]]:
+    images = list(open_images([path], fields))
+    for image in images:
+        assert image.data == Path(image.name).read_bytes()
+    return [(os.path.relpath(image.name, path.parent), image.label) for image in images]
+
+
+RIGHT = [("img/1.png", "cat"), ("img/0.png", "dog"), ("img/1.png", "cat")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.csv", "path,label\nimg/1.png,cat\nimg/0.png,dog\nimg/1.png,cat\n"),
+        ("x.csv", "Class,File\ncat,img/1.png\ndog,img/0.png\ncat,img/1.png"),
+        ("x.csv", "id;target;filename\n7;cat;img/1.png\n8;dog;img/0.png\n9;cat;img/1.png\n"),
+        ("x.tsv", "image\tsplit\tlabel\nimg/1.png\ta\tcat\nimg/0.png\tb\tdog\nimg/1.png\tb\t cat \n"),
+        ("x.txt", "img/1.png\tcat\nimg/0.png\tdog\nimg/1.png\tcat\n"),
+        ("x.csv", "cat,img/1.png\ndog,./img/0.png\ncat,img/1.png\n"),
+        ("x.csv", "path,species\nimg/1.png,cat\nimg/0.png,dog\nimg/1.png,cat\n"),
+        ("x.csv", '"path","label"\n"img/1.png","cat"\n"img/0.png","dog"\n"img/1.png","cat"\n'),
+        ("x.csv.gz", "path,label\nimg/1.png,cat\nimg/0.png,dog\nimg/1.png,cat\n"),
+    ],
+)
+def test_columns_are_found(name: str, text: str, place: Path) -> None:
+    (place / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    assert found(place / name) == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("a,b,c\nx,cat,img/1.png\nx,dog,img/0.png\nx,cat,img/1.png\n", FieldsSection(text=2, label=1)),
+        ("x,cat,img/1.png\nx,dog,img/0.png\nx,cat,img/1.png\n", FieldsSection(text=2, label=1)),
+        ("x,cat,img/1.png\nx,dog,img/0.png\nx,cat,img/1.png\n", FieldsSection(label=1)),
+        ("path,label,real\nx,cat,img/1.png\nx,dog,img/0.png\nx,cat,img/1.png\n", FieldsSection(text="real")),
+        ("path,label,Kind\nimg/1.png,x,cat\nimg/0.png,x,dog\nimg/1.png,y,cat\n", FieldsSection(label="kind")),
+        ("path,label,2\nimg/1.png,x,cat\nimg/0.png,x,dog\nimg/1.png,y,cat\n", FieldsSection(label="2")),
+    ],
+)
+def test_columns_are_said(text: str, fields: FieldsSection, place: Path) -> None:
+    (place / "x.csv").write_text(text)
+    assert found(place / "x.csv", fields) == RIGHT
+
+
+def test_without_labels_it_is_for_prediction(place: Path) -> None:
+    for text in ("path\nimg/1.png\nimg/0.png\n", "img/1.png\nimg/0.png\n", "w,path,h\n1,img/1.png,2\n1,img/0.png,2\n"):
+        (place / "x.csv").write_text(text)
+        assert found(place / "x.csv") == [("img/1.png", None), ("img/0.png", None)]
+
+
+def test_names_with_commas_and_without_suffix_and_absolute_ones(place: Path) -> None:
+    (place / "x.csv").write_text(f'path,label\n"img/2, or 3.png",cat\nimg/plain,"a ""dog"""\n{place}/img/0.png,개\n')
+    assert found(place / "x.csv") == [("img/2, or 3.png", "cat"), ("img/plain", 'a "dog"'), ("img/0.png", "개")]
+    (place / "y.tsv").write_text("img/plain\tcat\nimg/plain\tdog\n")  # the first row is a row: the file is there
+    assert found(place / "y.tsv", FieldsSection(text=0)) == [("img/plain", "cat"), ("img/plain", "dog")]
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "words"),
+    [
+        ("", None, r"x\.csv: the file is empty"),
+        ("path,label\n", None, r"x\.csv: there is a header and no row"),
+        (
+            "path,label\nimg/1.png,cat\nimg/9.png,dog\n",
+            None,
+            r"x\.csv, line 3: no image .*img/9\.png\. Paths are relative",
+        ),
+        ("path,label\nimg,cat\n", None, r"x\.csv, line 2: .*img is a folder, not an image"),
+        ("path,label\nimg/1.png/x,cat\n", None, r"x\.csv, line 2: no image .*1\.png/x"),
+        (f"path,label\n{'a' * 5000},cat\n", None, r"x\.csv, line 2: no image "),
+        ("path,label\n,cat\n", None, r"x\.csv, line 2: the path is missing \(column 0 is empty\)"),
+        ("path,label\nimg/1.png, \n", None, r"x\.csv, line 2: the label is missing"),
+        ("path,label\nimg/1.png,cat\nimg/1.png\n", None, r"x\.csv, line 3: 1 column where the first row has 2 columns"),
+        ("a,b\nimg/1,cat\n", None, r'x\.csv, line 1: which column is the path of the image\? There are: 0 "a", 1 "b"'),
+        ("img/1.png,img/0.png,cat\n", None, r"which column is the path of the image\?"),
+        ("path,path,label\nimg/1.png,img/0.png,cat\n", None, r'two columns are called "path": .*fields\.text=N'),
+        (
+            "path,label\nimg/1.png,cat\n",
+            FieldsSection(label=2),
+            r"fields\.label: no column 2: there are 2, counted from 0",
+        ),
+        ("path,label\nimg/1.png,cat\n", FieldsSection(label="lable"), r'no column "lable"\. Did you mean "label"\?'),
+        ("img/1.png,cat\n", FieldsSection(label="kind"), r'fields\.label: no header, so "kind" cannot be found'),
+        ("path,label\nimg/1.png,cat\n", FieldsSection(text=1), r"path and label are the same column, 1"),
+    ],
+)
+def test_faults_are_told_with_their_line(text: str, fields: FieldsSection | None, words: str, place: Path) -> None:
+    (place / "x.csv").write_text(text)
+    with pytest.raises(BadInput, match=words):
+        open_images([place / "x.csv"], fields)
+
+
+def test_the_key_changes_with_the_table_and_with_its_pictures(place: Path) -> None:
+    table = place / "x.csv"
+    table.write_text("path,label\nimg/1.png,cat\n")
+    keys = [open_images([table]).key]
+    assert open_images([table]).key == keys[0]
+    out = BytesIO()
+    Image.new("L", (9, 9)).save(out, "PNG")
+    (place / "img" / "1.png").write_bytes(out.getvalue())
+    keys.append(open_images([table]).key)
+    table.write_text("path,label\nimg/1.png,dog\n")
+    keys.append(open_images([table]).key)
+    table.write_text("path,label,other\nimg/1.png,dog,cat\n")
+    keys.append(open_images([table]).key)
+    keys.append(open_images([table], FieldsSection(label="other")).key)
+    assert len(set(keys)) == 5

@@ -1,0 +1,97 @@
+"""RandAugment: every operation comes as often as any other, and a picture gets one of them, not a mixture."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from jumok.data.images import augment_colour as colour
+from jumok.data.images.rand_augment import MOVED, OPERATIONS, RandAugment
+
+
+def each_way(operation: RandAugment, picture: Tensor) -> dict[str, list[Tensor]]:
+    """What each operation makes of a picture, one way and the other."""
+    one, level, yes = picture[None], operation.level, torch.ones(1, dtype=torch.bool)
+    made: dict[str, list[Tensor]] = {
+        "identity": [one],
+        "autocontrast": [colour.autocontrast(one, yes)],
+        "equalize": [colour.equalize(one, yes)],
+        "solarize": [colour.solarize(one, torch.tensor([256 - int(256 * level)]))],
+        "posterize": [colour.posterize(one, torch.tensor([8 - round(4 * level)]))],
+    }
+    factors = [torch.tensor([1 + 0.9 * level]), torch.tensor([1 - 0.9 * level])]
+    for name in ("brightness", "contrast", "saturation", "sharpness"):
+        made[name] = [getattr(colour, name)(one, factor) for factor in factors]
+    for number, name in enumerate(MOVED):
+        ways = [torch.tensor([0]), torch.tensor([1])]
+        made[name] = [operation._move(one, torch.tensor([number]), way) for way in ways]
+    assert tuple(made) == OPERATIONS
+    return made
+
+
+@pytest.mark.parametrize("count", [1, 5, 50, 256])
+def test_one_of_fourteen(count: int) -> None:
+    """A picture that every operation makes another of: which one it was can be seen, and all are as likely."""
+    picture = torch.randint(20, 180, (3, 18, 18), dtype=torch.uint8)
+    operation = RandAugment(1, 7.0)
+    known = each_way(operation, picture)
+    flat = [(name, way, made.flatten()) for name, ways in known.items() for way, made in enumerate(ways)]
+    table = torch.stack([made for _, _, made in flat])
+    assert len(table.unique(dim=0)) == len(flat) == 23
+    found = torch.zeros(len(flat))
+    tries = 6000 // count if count > 10 else 300
+    for _ in range(tries):
+        made = operation(picture.expand(count, -1, -1, -1)).flatten(1)
+        same = (made[:, None] == table).all(2)
+        assert (same.sum(1) == 1).all(), "one operation, whole, and no other"
+        found += same.sum(0)
+    drawn = tries * count
+    for name in OPERATIONS:
+        each = torch.tensor([found[number] for number, (other, _, _) in enumerate(flat) if other == name]) / drawn
+        near = 6 * math.sqrt(1 / 14 / drawn)
+        assert (each - 1 / 14 / len(each)).abs().max() < near, (name, each)
+
+
+def test_every_place_gets_everything() -> None:
+    """The order in the batch says nothing about the operation, and pictures keep their places."""
+    count = 24
+    picture = torch.randint(20, 180, (1, 8, 8), dtype=torch.uint8)
+    operation = RandAugment(1, 9.0)
+    changed = torch.stack([operation(picture.expand(count, -1, -1, -1)) for _ in range(300)])
+    often = (changed != picture).flatten(2).any(2).float().mean(0)
+    assert often.std() < 0.07
+    own = torch.arange(count, dtype=torch.uint8)[:, None, None, None].expand(count, 3, 4, 4) * 10
+    assert torch.equal(RandAugment(3, 0.0)(own), own), "at magnitude 0 flat pictures stay, each in its place"
+
+
+def test_two_operations_on_a_picture() -> None:
+    """Both are drawn for themselves: a picture stays as it is once in 14 · 14 (and where both leave it alone)."""
+    picture = torch.randint(20, 180, (3, 12, 12), dtype=torch.uint8)
+    batch = picture.expand(280, -1, -1, -1)
+    seen = torch.cat([RandAugment(2, 7.0)(batch) for _ in range(10)])
+    kinds = len(seen.flatten(1).unique(dim=0))
+    assert kinds > 250, "of about 23 · 23"
+    same = (seen == picture).flatten(1).all(1).float().mean()
+    assert same < 4 / 196
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(1, 1), (2, 7), (3, 3), (31, 17)], ids=str)
+@pytest.mark.parametrize("level", [0, 255])
+def test_extremes(channels: int, size: tuple[int, int], level: int) -> None:
+    images = torch.full((40, channels, *size), level, dtype=torch.uint8)
+    made = RandAugment(2, 10.0)(images)
+    assert made.shape == images.shape
+    assert made.dtype == torch.uint8
+
+
+def test_it_leaves_no_trace() -> None:
+    images = torch.randint(0, 256, (30, 3, 9, 9), dtype=torch.uint8)
+    before = images.clone()
+    operation = RandAugment(2, 9.0)
+    operation(images)
+    assert torch.equal(images, before), "what came in is not written over"
+    assert not operation.state_dict(), "nothing of it goes into a checkpoint"

@@ -1,0 +1,184 @@
+"""Learning from images: what is learned, kept back and named; the loss of mixed images; resume; classes that do not fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch.nn import functional as F
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.data.images.batch import ImageBatch
+from jumok.errors import BadInput
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import Augmentation, Recipe, VitSection
+from jumok.tasks.vision import VisionObjective, VisionTask
+from jumok.training.run import RunFolder
+from jumok.training.verify import differences
+
+TINY = {"kind": "vit", "image": 16, "patch": 4, "width": 32, "heads": 2, "layers": 2, "feed_forward": 64, "pooling": "mean"}
+COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "cache"))
+
+
+def coloured(folder: Path, count: int, names: list[str] | None = None) -> Path:
+    """Noisy images whose class is their colour."""
+    generator = np.random.default_rng()
+    for name in names or list(COLOURS):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = np.clip(COLOURS.get(name, (9, 9, 9)) + generator.normal(0, 40, (20, 24, 3)), 0, 255)
+            Image.fromarray(pixels.astype(np.uint8)).save(folder / name / f"{number}.png")
+    return folder
+
+
+def recipe_of(train: Path, valid: Path | None = None, **keys: Any) -> Recipe:
+    training = {"batch_images": 12, "updates": 40, "learning_rate": 0.003, "warmup": 5, "validate_every": 20,
+                "checkpoint_every": 20, "log_every": 1, "metric": "accuracy", **keys.pop("training", {})}  # fmt: skip
+    data: dict[str, Any] = {"train": {"images": [str(train)]}, **keys.pop("data", {})}
+    if valid is not None:
+        data["valid"] = {"images": [str(valid)]}
+    raw = {"task": "vision", "threads": 1, "device": "cpu", "data": data, "model": TINY, "training": training, **keys}
+    return recipes.check(raw, "test")
+
+
+def task_of(recipe: Recipe, said: list[str] | None = None) -> VisionTask:
+    return VisionTask(recipe, torch.device("cpu"), (said if said is not None else []).append)
+
+
+def test_colours_are_learned(tmp_path: Path) -> None:
+    train, test = coloured(tmp_path / "train", 20), coloured(tmp_path / "test", 4)
+    model = api.train(recipe_of(train, augment={"crop": 1, "flip": True}), tmp_path / "run", quiet=True)
+    files = sorted(test.rglob("*.png"))
+    said = model.predict(files)
+    assert [one.label for one in said] == [file.parent.name for file in files]
+    assert all(abs(sum(one.probabilities.values()) - 1) < 1e-9 for one in said)
+    again = api.load(tmp_path / "run", device="cpu")
+    assert again.labels == ("blue", "green", "red")
+    arrays = [np.asarray(Image.open(file)) for file in files]
+    expected, found = (model.probabilities(model.pixels(images)) for images in (files, arrays))
+    np.testing.assert_allclose(found, expected)
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+def test_what_is_kept_back(tmp_path: Path) -> None:
+    said: list[str] = []
+    task = task_of(recipe_of(coloured(tmp_path / "train", 20)), said)
+    assert "3 training images are kept back" in said[-1]
+    (_, labels, kept), order = task.held[0], task.plan.layouts[0]
+    assert len(kept) == 3
+    assert not set(kept) & set(order.numbers)  # type: ignore[union-attr]
+    assert task.sizes() == "57 images of 3 classes, 3 for validation, 4 batches an epoch"
+    batch = task.batches(0)[0]
+    names = [task.stores[0].names[index] for index in batch.indices]
+    assert [Path(name).parent.name for name in names] == [task.classes.names[label] for label in batch.labels]
+    assert names[0] in task.name_batch(batch)
+    assert "and 7 more" in task.name_batch(batch)
+    assert [other.indices for other in task_of(task.recipe).batches(5)] == [one.indices for one in task.batches(5)]
+
+
+def test_classes_that_do_not_fit(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 4)
+    valid = coloured(tmp_path / "valid", 2, ["red", "grean"])
+    with pytest.raises(BadInput, match=r'grean.*the label "grean" was never seen in training.*green'):
+        task_of(recipe_of(train, valid))
+    with pytest.raises(BadInput, match='there is only one label \\("red"\\)'):
+        task_of(recipe_of(coloured(tmp_path / "one", 3, ["red"])))
+    with pytest.raises(BadInput, match="violet"):
+        task_of(recipe_of(train, training={"class_weights": {"violet": 2.0}}))
+
+
+@pytest.mark.parametrize("weights", [None, [0.5, 2.0, 1.0]])
+def test_the_loss(weights: list[float] | None) -> None:
+    model = ImageLabeller(VitSection(**TINY), 3)
+    torch.nn.init.normal_(model.scores.weight)
+    batch = ImageBatch(torch.randint(0, 256, (6, 3, 16, 16), dtype=torch.uint8), torch.randint(0, 3, (6,)))
+    importance = None if weights is None else torch.tensor(weights)
+    plain = VisionObjective(model, Augmentation(), weights, 0.1).train()(batch)
+    expected = F.cross_entropy(model(batch.images), batch.labels, importance, reduction="none", label_smoothing=0.1)
+    assert plain.count == 6
+    torch.testing.assert_close(plain.sum, expected.sum())
+
+
+def test_the_loss_of_mixed_images() -> None:
+    model = ImageLabeller(VitSection(**TINY), 3).train()
+    torch.nn.init.normal_(model.scores.weight)
+    batch = ImageBatch(torch.randint(0, 256, (6, 3, 16, 16), dtype=torch.uint8), torch.randint(0, 3, (6,)))
+    objective = VisionObjective(model, Augmentation(mixup=0.8, cutmix=1.0), None, 0.0).train()
+    torch.manual_seed(3)
+    found = objective(batch)
+    torch.manual_seed(3)
+    mixed = objective.mix(batch.images, batch.labels)
+    log_p = torch.log_softmax(model(mixed.images), dim=-1)
+    rows = torch.arange(6)
+    expected = -(mixed.share * log_p[rows, mixed.labels] + (1 - mixed.share) * log_p[rows, mixed.others]).sum()
+    torch.testing.assert_close(found.sum, expected)
+    objective.eval()
+    torch.testing.assert_close(objective(batch).sum, F.cross_entropy(model(batch.images), batch.labels, reduction="sum"))
+
+
+def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 10)
+    augment = {"crop": 2, "flip": True, "rand_augment": 1, "erase": 0.5, "mixup": 0.5, "cutmix": 1.0}
+    model = {**TINY, "stochastic_depth": 0.3, "dropout": 0.1}
+    recipe = recipe_of(train, augment=augment, model=model, training={"updates": 8, "validate_every": 3, "checkpoint_every": 3, "ema": 0.9})  # fmt: skip
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    api.train(recipe, whole, quiet=True, report=False)
+
+    class Stop:
+        """Ends the run in the middle, as a kill would."""
+
+        def event(self, event: str, update: int, values: dict[str, object]) -> None:
+            if event == "train" and update == 5:
+                raise KeyboardInterrupt
+
+        def close(self) -> None:
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        api.train(recipe, cut, quiet=True, report=False, sinks=[Stop()])  # type: ignore[list-item]
+    api.train(None, cut, resume=True, quiet=True, report=False)
+    assert differences(RunFolder(whole), RunFolder(cut)) == []
+
+
+def test_starting_from_another_run(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 6)
+    api.train(recipe_of(train, training={"updates": 3}), tmp_path / "first", quiet=True, report=False)
+    two = coloured(tmp_path / "two", 6, ["red", "blue"])
+    raw = {"task": "vision", "threads": 1, "device": "cpu", "start": str(tmp_path / "first"), "model": {"kind": "vit"},
+           "data": {"train": {"images": [str(two)]}}, "training": {"updates": 1, "batch_images": 4, "learning_rate": 1e-9,
+           "freeze": 1, "layer_decay": 0.7}}  # fmt: skip
+    first = api.load(tmp_path / "first", device="cpu")
+    second = api.train(recipes.check(raw, "second"), tmp_path / "second", quiet=True, report=False)
+    assert second.labels == ("blue", "red")
+    assert second.recipe.model.width == 32
+    for name, weight in first.model.reader.state_dict().items():
+        torch.testing.assert_close(second.model.reader.state_dict()[name], weight, atol=1e-6, rtol=0)
+    larger = {**raw, "model": {"kind": "vit", "image": 32}}
+    third = api.train(recipes.check(larger, "third"), tmp_path / "third", quiet=True, report=False)
+    assert third.model.reader.positions.weight.shape == (8, 8, 32)
+    expected = first.model.reader.positions((8, 8))
+    torch.testing.assert_close(third.model.reader.positions.weight, expected, atol=1e-5, rtol=0)
+    bert = {**raw, "start": str(tmp_path)}
+    with pytest.raises(BadInput):
+        api.train(recipes.check(bert, "none"), tmp_path / "fourth", quiet=True, report=False)
+
+
+def test_keys_that_do_not_belong_to_images(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="images are for task: vision"):
+        recipes.read("classify", ["data.train.images=[x]"])
+    with pytest.raises(BadInput, match="task vision learns from images"):
+        recipes.read("vit-demo", ["data.train.grammar=en", "data.train.drawn=null"])
+    with pytest.raises(BadInput, match="augment is about images"):
+        recipes.read("classify", ["augment.flip=true"])
+    with pytest.raises(BadInput, match="model.kind: bert cannot learn task: vision"):
+        api.train(recipes.check({"task": "vision", "model": {"kind": "bert"}, "data": {"train": {"drawn": "shapes"}}}, "x"), tmp_path / "r")  # fmt: skip
