@@ -45,7 +45,8 @@ from jumok.training.step import Step  # noqa: E402
 from train_gpu import memory, synchronize  # noqa: E402
 
 SIZES: dict[str, dict[str, Any]] = {
-    "tiny": {"image": 16, "patch": 4, "width": 64, "heads": 2, "layers": 2, "feed_forward": 128, "batch": 16, "images": 64},
+    "tiny": {"image": 16, "patch": 4, "width": 64, "heads": 2, "layers": 2, "feed_forward": 128, "batch": 16,
+             "images": 64},
     "small": {"image": 32, "patch": 4, "width": 384, "heads": 6, "layers": 12, "feed_forward": 1536, "batch": 1024,
               "images": 20_000},
     "base": {"image": 224, "patch": 16, "width": 768, "heads": 12, "layers": 12, "feed_forward": 3072, "batch": 256,
@@ -161,7 +162,9 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     peak = matmul_peak(device, torch.bfloat16)
     where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    lines = [f"{where}, torch {torch.__version__}; {chosen.size}; measured bfloat16 product: {(peak or 0) / 1e12:.0f} TFLOP/s"]
+    lines = [
+        f"{where}, torch {torch.__version__}; {chosen.size}; a bfloat16 product: {(peak or 0) / 1e12:.0f} TFLOP/s"
+    ]
     with tempfile.TemporaryDirectory() as cache:
         engines: dict[str, Ours | Peer] = {}
         rows: dict[str, dict[str, Any]] = {}
@@ -169,7 +172,9 @@ def main() -> None:
             gc.collect()
             before, _ = memory(device)
             began = time.perf_counter()
-            engine = engines[name] = (Ours if name.startswith("jumok") else Peer)(chosen.size, device, name, Path(cache))
+            engine = engines[name] = (Ours if name.startswith("jumok") else Peer)(
+                chosen.size, device, name, Path(cache)
+            )
             engine(chosen.warm)
             synchronize(device)
             rows[name] = {"peak_gib": (memory(device)[1] - before) / 2**30, "start": time.perf_counter() - began}

@@ -51,7 +51,7 @@ def test_a_run_that_will_work(corpus: Corpus, tmp_path: Path) -> None:
 
 def test_a_run_that_does_not_fit(corpus: Corpus) -> None:
     keys = [*KEYS, "training.batch_tokens=8192", "model.width=1024"]
-    result = jumok("doctor", "lstm-luong", *files(corpus), *keys, "--memory", 0.55, "--json")
+    result = jumok("doctor", "lstm-luong", *files(corpus), *keys, "--memory", 0.6, "--json")
     report = report_of(result)
     assert result.returncode == 2
     assert report["would_fail"]

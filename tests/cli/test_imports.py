@@ -84,6 +84,7 @@ def test_without_a_classifier_that_is_said(ask: Ask, tmp_path: Path) -> None:
     assert "no classifier: one of 2 classes" in out
     assert "hidden states" in out
     assert "model.image=8 " in out
+    assert "jumok predict" not in out
     assert jumok.load(tmp_path / "run", device="cpu").classes.names == ("0", "1")
 
 

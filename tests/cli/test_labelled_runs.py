@@ -72,6 +72,11 @@ def test_examples_that_cannot_be_learned_from(ask: Ask, tmp_path: Path) -> None:
     for weights, word in {"'yes': 1, maybe: 2": '"maybe" has no example', "yes: 1": "in quotes"}.items():
         asked = train("classify", "--train", good, f"training.class_weights={{{weights}}}")
         refused(asked, "training.class_weights", word)
+    asked = train("classify", "--train", good, "training.class_weights=balancd")
+    refused(asked, "training.class_weights: it must be 'none' or 'balanced', or a mapping {key: value}")
+    assert "literal" not in asked[2]
+    assert "dict[" not in asked[2]
+    refused(train("tag", "--train", good), "good.tsv", "looks like a table of texts", "A CoNLL file has")
     broken = tmp_path / "broken.tsv"
     broken.write_bytes(b"text\tlabel\nred\tyes\nbl\xffue\tno\n")
     refused(train("classify", "--train", broken), "broken.tsv, line 3, byte 3", "UTF-8")
@@ -125,6 +130,34 @@ def test_what_a_run_can_start_from(bert: Path, ask: Ask, tmp_path: Path) -> None
     (bare / "recipe.yaml").write_bytes((bert / "recipe.yaml").read_bytes())
     (bare / "tokenizer").symlink_to(bert / "tokenizer")
     refused(start(bare), "bare", "no checkpoint yet")
+
+
+def test_keys_that_the_start_decides_are_refused(bert: Path, ask: Ask, tmp_path: Path) -> None:
+    data, run = write_labels(tmp_path / "data.tsv", ["yes", "no"]), tmp_path / "run"
+    start = ["train", "classify", "--train", data, "--start", bert, *KEYS, "--run", run]
+    for key in ("model.width=64", "model.layers=2", "tokenizer.vocabulary=200"):
+        refused(ask(*start, key), key, "Leave the key out")
+    refused(ask(*start, "training.freeze=2"), "training.freeze 2: the model has 1 layer,")
+    assert not run.exists()
+    assert ask(*start, "model.width=16", "training.freeze=1")[0] == 0
+    own = tmp_path / "own.yaml"
+    own.write_text("task: classification\ndata: {train: {grammar: en}}\nmodel: {kind: bert, width: 64}\n")
+    assert ask("train", own, "--train", data, "--start", bert, *KEYS, "data.max_length=64", "--run", tmp_path / "o")[0] == 0
+
+
+def test_what_comes_next_fits_what_was_learned(ask: Ask, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.tsv"
+    draw = random.Random(3)
+    rows = [f"{draw.choice(WORDS)}\t{draw.choice(WORDS)}\t{n % 2}\n" for n in range(20)]
+    pairs.write_text("text\tsecond\tlabel\n" + "".join(rows), encoding="utf-8")
+    single = write_labels(tmp_path / "single.tsv", ["0", "1"])
+    for recipe in ("classify", "similarity"):
+        options = [] if recipe == "classify" else ["data.train.fields.second=second"]
+        _, out, _ = ask("train", recipe, "--train", pairs, *options, *SIZE, *KEYS, "--run", tmp_path / f"{recipe}-2")
+        assert "printf 'a text\\tanother\\n' | jumok predict" in out
+        options = [] if recipe == "classify" else ["data.train.fields.second=null"]
+        _, out, _ = ask("train", recipe, "--train", single, *options, *SIZE, *KEYS, "--run", tmp_path / f"{recipe}-1")
+        assert "echo 'a text' | jumok predict" in out
 
 
 def test_texts_that_the_vocabulary_does_not_know_are_told(bert: Path, ask: Ask, tmp_path: Path) -> None:
@@ -227,7 +260,21 @@ def test_checkpoints_that_do_not_fit_are_not_imported(ask: Ask, tmp_path: Path) 
     assert code == 0
     assert "1 layer," in out
     assert "data.max_length=32" in out
-    refused(ask("import", "hf", theirs, "--run", run), "holds a run already")
+    asked = ask("import", "hf", theirs, "--run", run)
+    refused(asked, "holds a run already", "choose another --run")
+    assert "--resume" not in asked[2]
+    code, out, err = ask("fill", "red [MASK] cat", "--run", run)
+    assert (code, bool(out)) == (0, True)
+    assert "without a head that guesses words: these guesses are random" in err
+    transformers.BertForMaskedLM(config).save_pretrained(tmp_path / "headed")
+    (tmp_path / "headed" / "vocab.txt").write_bytes((theirs / "vocab.txt").read_bytes())
+    assert ask("import", "hf", tmp_path / "headed", "--run", tmp_path / "with-head")[0] == 0
+    assert "random" not in ask("fill", "red [MASK] cat", "--run", tmp_path / "with-head")[2]
+    said = json.loads((theirs / "config.json").read_text(encoding="utf-8"))
+    (theirs / "config.json").write_text(json.dumps({**said, "num_attention_heads": 3}), encoding="utf-8")
+    asked = ask("import", "hf", theirs, "--run", tmp_path / "three")
+    refused(asked, "config.json: hidden_size 16 is not divisible by num_attention_heads 3")
+    assert "Value error" not in asked[2]
     refused(ask("train", "--resume", "--run", run), "was imported", "--start")
     refused(ask("train", run / "recipe.yaml", "--run", tmp_path / "again"), "imported")
     assert [path.name for path in run.parent.iterdir()] == ["imported"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -113,6 +114,82 @@ def test_a_very_long_line_is_cut_and_not_a_disaster(runs: Path, ask: Ask, tmp_pa
     assert np.load(tmp_path / "v.npy").shape == (3, 16)
 
 
+def test_what_is_cut_is_told_once(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    long = "The cat sleeps . " * 200
+    file = write(tmp_path, f"{long}\nshort\n" * 700)  # more than are read at once
+    for arguments in (("predict", file, "--run", runs / "labels"), ("predict", file, "--run", runs / "labels", "--json")):
+        code, _, err = ask(*arguments)
+        assert code == 0
+        assert err.count("cut there") == 1
+        assert "700 of 1,400 texts are longer than data.max_length (128 tokens)" in err
+    few = write(tmp_path, f"{long}\nshort\n", "few.txt")
+    for name in ("embed", "patterns"):
+        assert "1 of 2 texts are longer than data.window (128 tokens)" in ask(name, few, "--run", runs / "bert")[2]
+        assert "cut there" not in ask(name, write(tmp_path, "short\n"), "--run", runs / "bert")[2]
+    pair = write(tmp_path, f"{long}\tb\nc\td\n", "pair.txt")
+    assert "1 of 2 texts are longer" in ask("predict", pair, "--run", runs / "alike")[2]
+    assert "cut" not in ask("predict", few, "--run", runs / "tags")[2], "tags are read through windows"
+    data = write(tmp_path, f"text\tlabel\n{long}\torder\nb\tnegation\n", "data.tsv")
+    assert "1 of 2 texts are longer than data.max_length" in ask("evaluate", "--run", runs / "labels", "--data", data)[1]
+    said = ask("evaluate", "--run", runs / "labels", "--data", data, "--json")
+    assert "1 of 2 texts are longer than data.max_length" in said[2]
+    asked = ["--question", long, "--context", "The cat ."]
+    assert "1 of 1 questions are longer than a third of" in ask("predict", "--run", runs / "answers", *asked)[2]
+    question = {"id": "1", "question": long, "context": "The cat", "answers": [{"text": "cat", "answer_start": 4}]}
+    asked_of = write(tmp_path, json.dumps(question) + "\n", "questions.jsonl")
+    out = ask("evaluate", "--run", runs / "answers", "--data", asked_of)[1]
+    assert "1 of 1 questions are longer than a third of" in out
+
+
+def test_how_lines_with_tabs_are_read_is_told_once(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    table = write(tmp_path, "text\tlabel\nA cat .\torder\nplain\n")
+    code, out, err = ask("predict", table, "--run", runs / "labels")
+    assert (code, len(out.splitlines())) == (0, 3)
+    assert err.count("2 lines with tabs: such a line is read whole, as one text") == 1
+    three = write(tmp_path, "a\tb\n" + "a\tb\t3\n" * 1500)
+    err = ask("predict", three, "--run", runs / "alike")[2]
+    assert err.count("1,500 lines with more than two columns") == 1
+    assert "behind the first tab" in err
+    for run, text in {"labels": "A cat .\n", "alike": "a\tb\n", "tags": "a\tb\n"}.items():
+        assert "tab" not in ask("predict", write(tmp_path, text), "--run", runs / run)[2], run
+
+
+def test_there_is_no_next_best_tag_or_number(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    file = write(tmp_path, "a\tb\n")
+    refused(ask("predict", file, "--run", runs / "tags", "--best", 2), "--best 2", "one tag for each word")
+    refused(ask("predict", file, "--run", runs / "alike", "--best", 3), "--best 3", "one number")
+    for name in RECIPES.keys() - {"bert", "answers"}:
+        assert ask("predict", file, "--run", runs / name, "--best", 1)[0] == 0
+    assert ask("predict", file, "--run", runs / "labels", "--best", 2)[1].count("\t") == 3
+
+
+def test_how_likely_an_answer_is_does_not_depend_on_the_others_that_are_told(runs: Path, ask: Ask) -> None:
+    asked = ["--question", "Who sleeps?", "--context", "The young cat sleeps in the garden.", "--run", runs / "answers"]
+    alone, among = (ask("predict", *asked, "--best", best)[1].splitlines() for best in (1, 3))
+    assert (len(alone), len(among)) == (1, 3)
+    assert alone[0] == among[0]
+    assert 0 < float(alone[0].split("\t")[1]) < 0.999
+
+
+def test_pairs_without_a_second_text_are_left_out_of_the_scores(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    data = write(tmp_path, "text\tsecond\tlabel\na\tb\t1\na cat\t\t2\n\tb\t2\nc\td\t3\n", "data.tsv")
+    code, out, err = ask("evaluate", "--run", runs / "alike", "--data", data)
+    assert code == 0, err
+    assert "2 examples without text are left out" in out
+    assert "2 examples\n" in out
+
+
+def test_tags_that_are_not_as_in_training(runs: Path, ask: Ask, tmp_path: Path) -> None:
+    data = write(tmp_path, "The B-WHO\ncat I-WHO\nsings X-1\n", "words.conll")
+    code, out, err = ask("evaluate", "--run", runs / "tags", "--data", data)
+    assert code == 0, err
+    assert "words.conll, line 3" in out, "where the tag stands, not its sentence"
+    assert "not spans" in out
+    assert "“X-1”" in out
+    strange = write(tmp_path, "a X\nb Y\n", "strange.conll")
+    refused(ask("evaluate", "--run", runs / "tags", "--data", strange), "strange.conll, line 1", "never seen")
+
+
 def test_unknown_text_works_and_is_told(runs: Path, ask: Ask, tmp_path: Path) -> None:
     file = write(tmp_path, "☃☃ ☄\n☄\n")
     for kind in ("labels", "tags"):
@@ -166,6 +243,8 @@ def test_outputs_that_cannot_be(runs: Path, ask: Ask, tmp_path: Path) -> None:
         ask("evaluate", "--run", runs / "labels", "--data", data, "--report", tmp_path / "gone/r.html"), "gone/r.html"
     )
     refused(ask("evaluate", "--run", runs / "labels", "--data", data, "--report", data), "the data itself")
+    for name in ("page.txt", "page", "page.pdf"):
+        refused(ask("evaluate", "--run", runs / "labels", "--data", data, "--report", tmp_path / name), name, ".html")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.tsv", "lines.txt"]
 
 

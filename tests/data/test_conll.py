@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jumok.data.conll import read_tagged
+from jumok.data.conll import Columns, read_tagged, tag_column
 from jumok.data.examples import Tagged
 from jumok.data.tag_spans import Span, is_scheme, spans
 from jumok.errors import BadInput
@@ -30,7 +30,7 @@ def write(tmp_path: Path) -> Write:
     return make
 
 
-def read(file: Path, columns: tuple[int, int] = (0, -1), tagged: bool = True) -> list[tuple[str, str]]:
+def read(file: Path, columns: Columns = (None, None), tagged: bool = True) -> list[tuple[str, str]]:
     return [(" ".join(row.words), " ".join(row.tags)) for row in read_tagged([file], columns, tagged)]
 
 
@@ -69,7 +69,42 @@ def test_conll_u(write: Write) -> None:
     line = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n".format
     text = "# sent_id = 1\n# text = vámonos al mar\n" + line("1-2", "vámonos", "_") + line(1, "vamos", "VERB")
     text += line(2, "nos", "PRON") + line("2.1", "ya", "ADV") + line("3-4", "al", "_") + line(3, "a", "ADP")
-    assert read(write(text), (1, 3)) == [("vamos nos a", "VERB PRON ADP")]
+    assert read(write(text)) == [("vamos nos a", "VERB PRON ADP")], "FORM and UPOS, where nobody says otherwise"
+    assert read(write(text), (0, None)) == [("1 2 3", "VERB PRON ADP")]
+    assert read(write(text), (None, -1)) == [("vamos nos a", "_ _ _")]
+    assert read(write(text), tagged=False) == [("vamos nos a", "")]
+    (row,) = read_tagged([write(text)])
+    written = text.splitlines()
+    assert [written[line - 1].split("\t")[1] for line in row.lines] == list(row.words)
+    assert "column 3 (UPOS) of 10" in tag_column(write(text))
+    assert "column 9 of 10" in tag_column(write(text), (None, -1))
+
+
+def test_ten_columns_without_numbers_are_no_conll_u(write: Write) -> None:
+    text = "".join("\t".join([word, *"abcdefgh", tag]) + "\n" for word, tag in (("Seoul", "NP"), ("is", "V")))
+    assert read(write(text)) == [("Seoul is", "NP V")]
+    assert "column 9 of 10" in tag_column(write(text))
+    assert tag_column(write('{"tokens": ["a"], "ner_tags": ["O"]}\n', "a.jsonl")) == '"ner_tags"'
+
+
+def test_every_word_knows_its_line(write: Write) -> None:
+    (first, second) = read_tagged([write("# id 1\na O\nb O\n\n\nc O\n")])
+    assert (list(first.lines), list(second.lines)) == ([2, 3], [6])
+
+
+def test_what_is_no_conll(write: Write) -> None:
+    """A table of texts, and plain text: said so, and what is wanted instead."""
+    table = "text\tlabel\nA warm film.\tgood\nLong and dull.\tbad\nI left early.\tbad\n"
+    plain = "The cat sleeps.\nThe dog does not.\n"
+    for text, words in ((table, "like a table of texts"), (plain, "looks like plain text"), ("one\ntwo\n", "A CoNLL file")):
+        with pytest.raises(BadInput, match=words) as caught:
+            read(write(text))
+        assert "a.conll" in str(caught.value)
+        assert "blank line" in str(caught.value)
+    assert len(read(write(table, "t.tsv"), tagged=False)) == 1
+    with pytest.raises(BadInput) as caught:
+        read(write("a O\n\nb O\nc\n"))
+    assert "plain text" not in str(caught.value), "one sentence was read well"
 
 
 def test_words_alone(write: Write) -> None:

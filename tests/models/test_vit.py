@@ -165,7 +165,9 @@ def test_a_learned_factor_for_each_channel() -> None:
     assert norm.scale is not None
     x = torch.randn(2, 3, 16)
     torch.testing.assert_close(norm(x, lambda y: torch.ones_like(y)), x + norm.scale)
-    assert ImageLabeller(VitSection(**SMALL, layer_scale=1e-5), 2).reader.encoder.blocks[0].attention_norm.scale[0] == 1e-5
+    assert (
+        ImageLabeller(VitSection(**SMALL, layer_scale=1e-5), 2).reader.encoder.blocks[0].attention_norm.scale[0] == 1e-5
+    )
     assert model_of().reader.encoder.blocks[0].attention_norm.scale is None
 
 

@@ -16,7 +16,8 @@ from torch.nn import functional as F
 
 USUAL: dict[str, Any] = {
     "img_size": (12, 12), "patch_size": (4, 4), "in_chans": 3, "num_classes": 5, "global_pool": "token",
-    "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2.0, "qkv_bias": True, "init_values": None, "class_token": True,
+    "embed_dim": 16, "depth": 2, "num_heads": 2, "mlp_ratio": 2.0, "qkv_bias": True, "init_values": None,
+    "class_token": True,
     "no_embed_class": False, "reg_tokens": 0, "fc_norm": None, "final_norm": True,
 }  # fmt: skip
 EPSILON = 1e-6

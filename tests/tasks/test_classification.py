@@ -243,6 +243,62 @@ def test_validation_measures_what_the_model_says(tmp_path: Path) -> None:
     assert len(rows) == 15, "a twentieth is kept back"
 
 
+def written(path: Path, rows: list[str], header: str = "text\tlabel") -> Path:
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_what_is_kept_back_is_never_the_last_of_a_label(tmp_path: Path) -> None:
+    rows = [*(f"cats {n}\tcommon" for n in range(6)), *(f"rain {n}\trare{n}" for n in range(30))]
+    random.shuffle(rows)
+    file = written(tmp_path / "a.tsv", rows)
+    for number in range(12):
+        task: Any = build_task(recipe_of("classify", file, f"seed={number}"), CPU, lambda _: None)
+        assert [item.label for item in task.kept[0]] == ["common"]
+        assert json.loads(task.about())["counts"] == [5, *[1] * 30], "of what is learned from"
+    told: list[str] = []
+    rows += ["one more\tcommon"] * 200
+    build_task(recipe_of("classify", written(file, rows), "data.hold_out=7"), CPU, told.append)
+    assert "no validation data given: 7 training examples are kept back for it" in told
+    single = written(tmp_path / "b.tsv", ["cats\ta", "rain\tb"])
+    with pytest.raises(BadInput, match=r"b\.tsv: none of 2 examples can be kept back.*no other one has.*--valid"):
+        build_task(recipe_of("classify", single), CPU, lambda _: None)
+
+
+def test_one_label_alone_is_told_with_its_column(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.tsv", ["cats\tx\tgood", "rain\tx\tbad"], "text\tlabel\tmark")
+    with pytest.raises(BadInput, match=r'only one label \("x"\) in column "label"'):
+        build_task(recipe_of("classify", file), CPU, lambda _: None)
+
+
+def test_pairs_with_an_empty_text_are_left_out(tmp_path: Path) -> None:
+    rows = ["cats\train\tx", "cats\t \ty", "\train\ty", "bread\tcats\ty", "bread\train\tx", "cats\tcats\ty"]
+    told: list[str] = []
+    file = written(tmp_path / "a.tsv", rows, "text\tsecond\tlabel")
+    task: Any = build_task(recipe_of("classify", file), CPU, told.append)
+    assert any("2 examples without text are left out" in line for line in told), told
+    assert all(item.text.strip() and item.second.strip() for part in (*task.items, *task.kept) for item in part)
+
+
+def test_scores_that_are_not_defined_are_left_out(tmp_path: Path) -> None:
+    """A single example correlates with nothing; the best checkpoint is chosen all the same."""
+    train = written(tmp_path / "a.tsv", [f"{'cats ' * n}rain\t{n}" for n in range(8)])
+    valid = written(tmp_path / "b.tsv", ["cats rain\t3"])
+    keys = [f"data.valid={{examples: {valid}}}", "data.train.fields.second=null", "training.metric=pearson"]
+    few = ["training.updates=2", "training.validate_every=1", "training.checkpoint_every=1"]
+    model = api.train(recipe_of("similarity", train, *keys, *few), tmp_path / "run", quiet=True, report=True)
+    events = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    for event in (event for event in events if event["event"] == "valid"):
+        assert "loss" in event
+        assert not {"pearson", "spearman"} & event.keys()
+    assert model.run.pointed("best") == 1, "undefined is not better than undefined"
+    labels = written(tmp_path / "c.tsv", ["cats\tx", "rain\ty", "bread\tx"])
+    one = written(tmp_path / "d.tsv", ["cats\tx"])
+    task: Any = build_task(recipe_of("classify", labels, f"data.valid={{examples: {one}}}"), CPU, lambda _: None)
+    assert {"loss", "accuracy", "f1"} <= task.validate().keys()
+    assert "matthews" not in task.validate()
+
+
 @pytest.mark.parametrize(
     ("train", "valid", "keys", "words"),
     [

@@ -145,3 +145,16 @@ def test_what_cannot_be_scored() -> None:
     with pytest.raises(ValueError, match="each word"):
         tag_scores([["O"]], [["O", "O"]])
     assert isinstance(tag_scores([["O"], []], [["O"], []]), TagScores)
+
+
+def test_why_there_are_no_spans_is_told() -> None:
+    gold, said = [["B-PER", "I-PER", "O", "X"]], [["B-PER", "O", "O", "O"]]
+    scores = tag_scores(gold, said)
+    assert scores.spans is None
+    (note,) = [note for note in scores.notes() if "not spans" in note]
+    assert "“X”" in note
+    assert "“O”" not in note
+    assert scores.to_json()["strange"] == ["X"]
+    assert note in scores.summary()
+    for tags in (["NOUN", "VERB", "I"], ["B-PER", "I-PER", "O"], ["B", "I", "O"]):
+        assert not tag_scores([tags], [tags]).strange, "parts of speech never had spans"

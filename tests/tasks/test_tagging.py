@@ -202,5 +202,34 @@ def test_all_words_are_learned_from_once_an_epoch(tmp_path: Path) -> None:
 def test_a_tag_that_training_has_not_seen_is_named(tmp_path: Path) -> None:
     file, valid = tagged_file(tmp_path / "train.conll"), tmp_path / "valid.conll"
     valid.write_text("the DET\ncat NUON\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=r'valid\.conll, line 1: the label "NUON".*Did you mean "NOUN"'):
+    with pytest.raises(BadInput, match=r'valid\.conll, line 2: the label "NUON".*Did you mean "NOUN"'):
         build_task(recipe_of("tag", file, f"data.valid={{examples: {valid}}}"), CPU, lambda _: None)
+
+
+def test_one_tag_alone_is_told_with_its_column(tmp_path: Path) -> None:
+    file = tmp_path / "train.conll"
+    file.write_text("the DET _\ncat NOUN _\n\na DET _\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r'only one label \("_"\) in column 2 of 3.*data\.train\.fields\.label'):
+        build_task(recipe_of("tag", file), CPU, lambda _: None)
+    task: Any = build_task(recipe_of("tag", file, "data.train.fields.label=1"), CPU, lambda _: None)
+    assert task.labelling.names == ("DET", "NOUN")
+    with pytest.raises(BadInput, match='"tag" is no number; columns of tagged words are told by their numbers'):
+        build_task(recipe_of("tag", file, "data.train.fields.label=tag"), CPU, lambda _: None)
+
+
+def test_a_sentence_alone_cannot_be_kept_back(tmp_path: Path) -> None:
+    file = tmp_path / "train.conll"
+    file.write_text("the DET\ncat NOUN\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="a single sentence of 2 words.*a blank line behind each sentence.*--valid"):
+        build_task(recipe_of("tag", file), CPU, lambda _: None)
+
+
+def test_the_only_sentence_with_a_tag_is_learned_from(tmp_path: Path) -> None:
+    chance, file = random.Random(secrets.randbelow(2**31)), tmp_path / "train.conll"
+    sentences = ["the DET\ncat NOUN"] * 5 + [f"w{n} RARE{n}" for n in range(5)]
+    chance.shuffle(sentences)
+    file.write_text("\n\n".join(sentences) + "\n", encoding="utf-8")
+    for seed in range(8):
+        task: Any = build_task(recipe_of("tag", file, f"seed={seed}"), CPU, lambda _: None)
+        assert {tag for item in task.kept[0] for tag in item.tags} == {"DET", "NOUN"}
+        assert sum(task.labelling.counts) == 13

@@ -21,7 +21,16 @@ from jumok.tasks.vision import VisionObjective, VisionTask
 from jumok.training.run import RunFolder
 from jumok.training.verify import differences
 
-TINY = {"kind": "vit", "image": 16, "patch": 4, "width": 32, "heads": 2, "layers": 2, "feed_forward": 64, "pooling": "mean"}
+TINY = {
+    "kind": "vit",
+    "image": 16,
+    "patch": 4,
+    "width": 32,
+    "heads": 2,
+    "layers": 2,
+    "feed_forward": 64,
+    "pooling": "mean",
+}
 COLOURS = {"red": (200, 40, 40), "green": (40, 200, 40), "blue": (40, 40, 200)}
 
 
@@ -123,7 +132,9 @@ def test_the_loss_of_mixed_images() -> None:
     expected = -(mixed.share * log_p[rows, mixed.labels] + (1 - mixed.share) * log_p[rows, mixed.others]).sum()
     torch.testing.assert_close(found.sum, expected)
     objective.eval()
-    torch.testing.assert_close(objective(batch).sum, F.cross_entropy(model(batch.images), batch.labels, reduction="sum"))
+    torch.testing.assert_close(
+        objective(batch).sum, F.cross_entropy(model(batch.images), batch.labels, reduction="sum")
+    )
 
 
 def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from jumok.tasks.build import build_task
 from jumok.tasks.example_task import ExampleTask
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder
-from jumok.training.starting import put_weights, with_start
+from jumok.training.starting import put_weights, refuse_named, with_start
 from jumok.training.verify import differences
 
 FEW = [
@@ -166,6 +166,47 @@ def test_a_wrong_start_is_refused(place: Path, tmp_path: Path) -> None:
     model = build_task(smaller, torch.device("cpu"), lambda _: None).objective.model
     with pytest.raises(BadInput, match="does not fit the model: reader"):
         put_weights(model, str(place / "pretrained"))
+
+
+def test_layers_are_counted_in_the_model_that_is_started_from(place: Path) -> None:
+    """The recipe's own has 4, the pretrained one 2."""
+    with pytest.raises(BadInput, match=r"start: .*pretrained: training\.freeze 3: the model has 2 layers"):
+        with_start(labels(place, "training.freeze=3"))
+    assert with_start(labels(place, "training.freeze=2")).training.freeze == 2
+    with pytest.raises(BadInput, match="data.max_length 65 is more than model.max_positions 64"):
+        with_start(labels(place, "data.max_length=65"))
+    with pytest.raises(BadInput, match=r"training\.freeze 5: the model has 4 layers"):
+        labels(place, "training.freeze=5", "start=null")
+    keys = [f"start={place / 'pretrained'}", "training.freeze=2", "data.window=60"]
+    smaller = recipes.read("bert-tiny", [*keys, "model.layers=1", "model.max_positions=32"])
+    assert with_start(smaller).training.freeze == 2, "what only stands in the recipe does not count"
+    with pytest.raises(BadInput, match="model.max_positions 64 is less than data.window 70"):
+        with_start(recipes.read("bert-tiny", [*keys, "data.window=70"]))
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["model.width=64", "model.layers=1", "tokenizer.vocabulary=200", "model={kind: bert, width: 64}",
+     "tokenizer.lowercase=true", "model={kind: recurrent}"],
+)  # fmt: skip
+def test_keys_that_the_pretrained_run_decides_cannot_be_named(place: Path, key: str) -> None:
+    start = f"start={place / 'pretrained'}"
+    given = [f"data.train.examples={place / 'labels.tsv'}", "data.max_length=24", start]
+    with pytest.raises(BadInput, match=r"(model|tokenizer)\.\w+=.*--start .*pretrained has .*Leave the key out"):
+        refuse_named(recipes.read("classify", [*given, key]), [key])
+
+
+def test_keys_that_agree_or_are_a_recipes_own_are_no_trouble(place: Path) -> None:
+    fine = ["model.width=16", "model.layers=2", "model.dropout=0.3", "model.pooling=mean", "training.updates=3"]
+    recipe = labels(place, *fine)
+    refuse_named(recipe, fine)
+    refuse_named(recipe, [])
+    refuse_named(labels(place, "model.width=64", start="gone"), ["model.width=64"])  # which is told elsewhere
+    moved = ["tokenizer.vocabulary=80", "model.feed_forward=24", "model.decoder_layers=1"]
+    refuse_named(translation(place), moved)
+    for key in ("model.width=32", "model.encoder_layers=3"):
+        with pytest.raises(BadInput, match=key.partition("=")[0]):
+            refuse_named(translation(place, key), [key])
 
 
 class Stop(Exception):

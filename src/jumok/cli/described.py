@@ -22,7 +22,9 @@ TARGET = typer.Option(None, help="Its translations, line by line.")
 VALID_SOURCE = typer.Option(None, help="Validation text.")
 VALID_TARGET = typer.Option(None, help="Its translations.")
 TEXT = typer.Option(None, help="Language models: training text (several times for shards).")
-TRAIN = typer.Option(None, "--train", help="Labelled examples: TSV, CSV, JSONL, CoNLL or SQuAD JSON; images: a folder, tar or zip.")
+TRAIN = typer.Option(
+    None, "--train", help="Labelled examples: TSV, CSV, JSONL, CoNLL or SQuAD JSON; images: a folder, tar or zip."
+)
 VALID = typer.Option(None, "--valid", help="Labelled examples (or images) to validate on.")
 START = typer.Option(None, "--start", help="A pretrained run to start from (made by: jumok train bert-… or import).")
 CSV = typer.Option(None, help="Forecasts: a CSV file (several times for parts that follow each other in time).")
@@ -58,4 +60,9 @@ def described(
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     named += [f"data.series.{key}={json.dumps(value)}" for key, value in series.items() if value is not None]
     named += [f"start={json.dumps(start)}"] if start is not None else []
-    return recipes.read(recipe, [*named, *overrides])
+    chosen = recipes.read(recipe, [*named, *overrides])
+    if chosen.start is not None:
+        from jumok.training.starting import refuse_named
+
+        refuse_named(chosen, overrides)
+    return chosen

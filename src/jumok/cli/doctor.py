@@ -161,4 +161,4 @@ def _memory(memory: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", f"measured: {in_words(memory['measured'])}{limit}"
     if memory["largest"] is not None:
         why = {"memory": "", "time": " at least (more would take too long to try)", "data": " (all data in one batch)"}
-        yield "", f"training.batch_tokens up to {memory['largest']:,} fit{why[memory['bound']]}"
+        yield "", f"{memory['key']} up to {memory['largest']:,} fit{why[memory['bound']]}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,9 +35,7 @@ def huggingface(
     from jumok.interop.run_folder import import_huggingface
     from jumok.interop.verifying import verify_huggingface
 
-    for note in import_huggingface(folder, run):
-        typer.echo(note)
-    _end(run, lambda: verify_huggingface(folder, run) if verify else None)
+    _told(run, import_huggingface(folder, run), lambda: verify_huggingface(folder, run) if verify else None)
 
 
 @app.command("timm")
@@ -53,27 +51,28 @@ def timm(
     from jumok.interop.run_folder import import_timm
     from jumok.interop.verifying import verify_timm
 
-    for note in import_timm(path, run, heads):
-        typer.echo(note)
-    _end(run, lambda: verify_timm(path, run) if verify else None)
+    _told(run, import_timm(path, run, heads), lambda: verify_timm(path, run) if verify else None)
 
 
-def _end(run: Path, verify: Callable[[], str | None]) -> None:
-    """What became of it, whether it is right, and what to do with it."""
+def _told(run: Path, notes: Sequence[str], verify: Callable[[], str | None]) -> None:
+    """What was read, whether it is right, and what to do with it."""
+    from jumok.interop.run_folder import NO_CLASSIFIER
     from jumok.training.run import RunFolder
 
-    recipe = RunFolder(run).recipe()
+    for note in notes:
+        typer.echo(note)
     typer.echo(f"\nimported: {run}")
-    told = verify()
-    if told is not None:
-        typer.echo(told)
+    verified = verify()
+    if verified is not None:
+        typer.echo(verified)
+    recipe = RunFolder(run).recipe()
+    ways = [f"jumok train classify --start {run} --train examples.tsv {_shorter(recipe)}--run runs/labels"]
     if recipe.task == "vision":
-        typer.echo(f"next:     jumok predict --run {run} image.png")
-        typer.echo(f"or:       jumok train vit-base --start {run} --train images {_sized(recipe)}--run runs/images")
-    else:
-        typer.echo(
-            f"next:     jumok train classify --start {run} --train examples.tsv {_shorter(recipe)}--run runs/labels"
-        )
+        ways = [f"jumok train vit-base --start {run} --train images {_sized(recipe)}--run runs/images"]
+        if not any(note.startswith(NO_CLASSIFIER) for note in notes):
+            ways.insert(0, f"jumok predict --run {run} image.png")
+    for number, way in enumerate(ways):
+        typer.echo(f"{'or:  ' if number else 'next:'}     {way}")
 
 
 def _sized(recipe: Recipe) -> str:

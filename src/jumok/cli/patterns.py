@@ -26,7 +26,7 @@ def patterns(
 
     from jumok import api
     from jumok.data.readers import read_lines
-    from jumok.data.rows import framed
+    from jumok.data.rows import about_cut, framed
     from jumok.inspect.patterns import head_patterns
     from jumok.inspect.patterns_picture import draw
 
@@ -45,10 +45,14 @@ def patterns(
     if model.recipe.model.kind != "bert":
         raise BadInput(f"{run}: model.kind {model.recipe.model.kind} has no attention to look at")
     specials, limit = model.tokenizer.specials, model.limit
-    rows = [framed(ids, None, specials, limit)[0] for ids in model.tokenizer.encode(texts)]
+    framed_rows = [framed(ids, None, specials, limit) for ids in model.tokenizer.encode(texts)]
+    rows, cut = [row for row, _, _ in framed_rows], sum(shortened for _, _, shortened in framed_rows)
     found = head_patterns(model.model, rows, specials.start, specials.end, model.device)
     if out is not None:
         draw(found, out, dark)
     typer.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1) if as_json else found.summary())
     if out is not None and not as_json:
         typer.echo(f"picture: {out}")
+    if cut:
+        key = "data.window" if model.recipe.task == "pretraining" else "data.max_length"
+        typer.echo(f"note: {about_cut(cut, len(texts), limit, key)}", err=True)

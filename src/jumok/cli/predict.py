@@ -1,4 +1,4 @@
-"""`jumok predict`, `jumok embed` and `jumok fill`: what a model that reads texts (or looks at images) says about yours."""
+"""`jumok predict`, `jumok embed` and `jumok fill`: what a model says about your texts (or images)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from jumok.cli.predict_notes import Cut, Tabs, Unknown
 from jumok.cli.typed import require_text
 from jumok.errors import BadInput, Failure
 
@@ -19,13 +20,11 @@ if TYPE_CHECKING:
     from jumok.api import TrainedAnswerer, TrainedClassifier, TrainedReader, TrainedTagger
     from jumok.data.examples import Question
     from jumok.tasks.answerer import Found
-    from jumok.text.tokenizer import Tokenizer
 
 RUN = typer.Option(..., "--run", help="A run folder.")
 DEVICE = typer.Option("auto", help="auto, cpu, cuda or mps.")
 AT_ONCE = 1024  # lines
 CHARACTERS = 4_000_000  # of the lines that are read at once, but for a line that has more by itself
-COUNTED = 10_000  # characters of a text in which unknown tokens are counted
 
 
 def _chunks(file: Path | None) -> Iterator[tuple[int, list[str]]]:
@@ -42,24 +41,6 @@ def _chunks(file: Path | None) -> Iterator[tuple[int, list[str]]]:
             lines.append(sentence.text)
             size += len(sentence.text)
         yield gathered.first + len(gathered.sentences) - len(lines), lines
-
-
-class _Unknown:
-    """How much of the texts the vocabulary has no entry for: what is said of such a text is said of its length."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.tokens = self.unknown = 0
-
-    def count(self, texts: Sequence[str]) -> None:
-        for ids in self.tokenizer.encode([text[:COUNTED] for text in texts]):
-            self.tokens += len(ids)
-            self.unknown += ids.count(self.tokenizer.specials.unknown)
-
-    def tell(self) -> None:
-        if 2 * self.unknown > self.tokens:
-            share = f"{self.unknown:,} of {self.tokens:,} tokens"
-            typer.echo(f"note: {share} are not in the vocabulary of this run: it was trained on other texts", err=True)
 
 
 def _load(run: Path, device: str) -> TrainedReader:
@@ -120,16 +101,23 @@ def predict(
         return
     if question is not None or context is not None:
         raise BadInput(f"--question and --context are for runs that answer; {run} has learned {model.recipe.task}")
-    unknown = _Unknown(model.tokenizer)
+    if best > 1 and not (isinstance(model, api.TrainedClassifier) and model.labels):
+        said = "one tag for each word" if isinstance(model, api.TrainedTagger) else "one number for each text"
+        raise BadInput(f"--best {best}: {run} tells {said}, and there is no next best")
+    unknown, cut, tabs = Unknown(model.tokenizer), Cut(model), Tabs(getattr(model, "pairs", None))
     with open_output(None) as output:
         for before, lines in _chunks(file):
             if isinstance(model, api.TrainedTagger):
                 output.write(_tags(model, lines, as_json))
             else:
                 assert isinstance(model, api.TrainedClassifier)
-                output.write(_labels(model, lines, before, best, as_json))
+                texts = [_text(line, number, model.pairs) for number, line in enumerate(lines, before + 1)]
+                output.write(_labels(model, texts, best, as_json))
+                cut.see(texts, model.model.apart)
+                tabs.see(lines)
             unknown.count(lines)
-    unknown.tell()
+    for note in (unknown, cut, tabs):
+        note.tell()
 
 
 def _tags(model: TrainedTagger, lines: Sequence[str], as_json: bool) -> list[str]:
@@ -141,8 +129,7 @@ def _tags(model: TrainedTagger, lines: Sequence[str], as_json: bool) -> list[str
     return ["".join(f"{word}\t{tag}\n" for word, tag in zip(line, tags, strict=True)) for line, tags in found]
 
 
-def _labels(model: TrainedClassifier, lines: Sequence[str], before: int, best: int, as_json: bool) -> list[str]:
-    texts = [_text(line, number, model.pairs) for number, line in enumerate(lines, before + 1)]
+def _labels(model: TrainedClassifier, texts: Sequence[tuple[str, str | None]], best: int, as_json: bool) -> list[str]:
     found, told = model.predict(texts), []
     _require_finite(model.run.path, [one.probability if one.probabilities else float(one.label) for one in found])
     for text, said in zip(texts, found, strict=True):
@@ -171,8 +158,10 @@ def _answer(
     model: TrainedAnswerer, file: Path | None, question: str | None, context: str | None, best: int, as_json: bool
 ) -> None:
     from jumok.data.examples import Question
+    from jumok.data.rows import about_cut
     from jumok.data.squad import read_questions
     from jumok.streaming import open_output
+    from jumok.tasks.answerer import long_questions, question_limit
 
     if file is not None and (question is not None or context is not None):
         raise BadInput("give a file with questions, or --question and --context, not both")
@@ -189,7 +178,7 @@ def _answer(
         if not one.question.strip() or not one.context.strip():
             name = f"{file}, question {one.identity}: " if file is not None else ""
             raise BadInput(f"{name}a question and a context are needed, and one of them is empty")
-    unknown = _Unknown(model.tokenizer)
+    unknown = Unknown(model.tokenizer)
     with open_output(None) as output:
         for start in range(0, len(questions), AT_ONCE):
             part = questions[start : start + AT_ONCE]
@@ -199,6 +188,11 @@ def _answer(
                 output.write(_answers(one, answers, as_json))
             unknown.count([text for one in part for text in (one.question, one.context)])
     unknown.tell()
+    cut = long_questions(model.tokenizer, questions, model.limit)
+    if cut:
+        key = "a third of data.max_length"
+        told = about_cut(cut, len(questions), question_limit(model.limit), key, "questions")
+        typer.echo(f"note: {told}", err=True)
 
 
 def _answers(one: Question, answers: Sequence[Found], as_json: bool) -> list[str]:
@@ -238,13 +232,14 @@ def embed(
     if output is not None and file is not None and output.exists() and output.samefile(file):
         raise BadInput(f"--output {output}: that is the text itself")
     model = _load(run, device)
-    unknown = _Unknown(model.tokenizer)
+    unknown, cut = Unknown(model.tokenizer), Cut(model)
 
     def vectors() -> Iterator[npt.NDArray[np.float32]]:
         for _, lines in _chunks(file):
             made = model.embed(lines, pooling, not raw)
             _require_finite(run, made)
             unknown.count(lines)
+            cut.see(lines)
             yield made
 
     if output is None:
@@ -253,6 +248,7 @@ def embed(
         count, width = _write_vectors(vectors(), output)
         typer.echo(f"{count:,} vector{'s' * (count != 1)} of {width} numbers: {output}")
     unknown.tell()
+    cut.tell()
 
 
 def _rows(vectors: npt.NDArray[np.float32]) -> list[str]:
@@ -309,14 +305,21 @@ def fill(
 ) -> None:
     """Which words stand where [MASK] stands, by a pretrained model."""
     from jumok import api
+    from jumok.interop.run_folder import HEADLESS
 
     require_text(text=text)
     model = _load(run, device)
     if not isinstance(model, api.TrainedFiller):
         raise BadInput(f"{run} has learned {model.recipe.task}: hidden words are guessed by a pretrained run")
+    if model.recipe.imported is not None and HEADLESS in model.recipe.imported:
+        typer.echo(
+            f"note: {run} was imported {HEADLESS}: these guesses are random. Pretrain it first "
+            f"(jumok train bert-tiny --start {run} --text …)",
+            err=True,
+        )
     found = model.fill(text, best)
     _require_finite(run, [guess.probability for guesses in found for guess in guesses])
-    unknown = _Unknown(model.tokenizer)
+    unknown = Unknown(model.tokenizer)
     unknown.count(text.split("[MASK]"))
     unknown.tell()
     if as_json:

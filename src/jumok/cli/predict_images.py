@@ -74,7 +74,7 @@ def _images(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
 
     if paths:
         for path in paths:
-            yield from open_images(matching(path))
+            yield from open_images(matching(path, folders=True))
         return
     if sys.stdin.isatty():
         raise BadInput("name images, a folder or a pattern; or pipe paths in, one a line")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -33,6 +34,8 @@ NEXT = {  # by task: what a trained run is for
     "pretraining": "jumok train classify --start {run} --train examples.tsv --run runs/labels",
     "classification": "echo 'a text' | jumok predict --run {run}",
     "regression": "printf 'a text\\tanother\\n' | jumok predict --run {run}",
+    "texts": "echo 'a text' | jumok predict --run {run}",
+    "pairs": "printf 'a text\\tanother\\n' | jumok predict --run {run}",
     "tagging": "echo 'words of a sentence' | jumok predict --run {run}",
     "vision": "jumok predict --run {run} image.png",
     "answering": "jumok predict --run {run} --question 'Who?' --context 'a text'",
@@ -75,8 +78,16 @@ def train(
         return
     if isinstance(model, api.TrainedForecaster):
         typer.echo(f"\n{model.evaluate().summary()}")
-    following = NEXT[model.recipe.task].format(run=run)
+    following = NEXT[_used_as(model)].format(run=run)
     typer.echo(f"\ntrained: {run}\nreport:  {run / 'report.html'}\nnext:    {following}")
+
+
+def _used_as(model: Any) -> str:
+    """The task, or what a run was made for that has learned from pairs of texts, or from single ones."""
+    pairs = getattr(model, "pairs", None)
+    if pairs is None:
+        return str(model.recipe.task)
+    return "pairs" if pairs else "texts"
 
 
 def verify_resume(

@@ -6,9 +6,9 @@ beside it, blank lines between sentences. Or JSONL: `{"words": [...], "tags": [.
 
 A file with a tab in its first line has its columns between tabs, and then a word may hold spaces; else columns are
 between spaces. All lines of a file have the same number of columns. The word is in the first one and its tag in the
-last, unless others are named. In CoNLL-U (ten columns between tabs, the first with the words' numbers) they are FORM and
-UPOS, the second and the fourth. What is no word is left out: `-DOCSTART-` lines, comments, and in CoNLL-U the lines of
-contractions (`3-4`) and of words that are not there (`5.1`).
+last, unless others are named. In CoNLL-U (ten columns between tabs, the first with the words' numbers) they are the
+second, FORM, and the fourth, UPOS. What is no word is left out: `-DOCSTART-` lines, comments, and in CoNLL-U the lines
+of contractions (`3-4`) and of words that are not there (`5.1`).
 
 `#` is a word too, so a comment is told from one with care: it begins with `#` and stands before the first word of a
 sentence; between tabs it has no tab; between spaces it begins with `# ` and either has another number of columns than
@@ -47,9 +47,7 @@ _SPACES = re.compile(r"[ \t]+")
 Columns = tuple[int | None, int | None]
 
 
-def read_tagged(
-    files: Sequence[str | Path], columns: Columns = (None, None), tagged: bool = True
-) -> Iterator[Tagged]:
+def read_tagged(files: Sequence[str | Path], columns: Columns = (None, None), tagged: bool = True) -> Iterator[Tagged]:
     """All sentences of the files. `columns`: those of the word and of its tag, from 0, or below 0 from the end; None:
     as the file's kind has it.
 
@@ -201,7 +199,7 @@ def _ragged(file: str | Path, line: int, found: int, layout: _Layout, first: boo
     return (
         f"{file}, line {line}: {found} column{'s' * (found > 1)} where the first word has {layout.width} "
         f"(between {separator}). One line has one word with all of its columns; a blank line ends a sentence"
-        + ". This looks like plain text, or like a table" * first  # of which not one sentence could be read
+        f"{'. This looks like plain text, or like a table' if first else ''}"  # not one sentence could be read
     )
 
 

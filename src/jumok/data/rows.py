@@ -45,6 +45,11 @@ def framed(
     return ids, segments, kept < len(first) or (second is not None and other < len(second))
 
 
+def about_cut(cut: int, count: int, limit: int, key: str = "data.max_length", texts: str = "texts") -> str:
+    """Texts over the limit lose their ends, which must be known."""
+    return f"{cut:,} of {count:,} {texts} are longer than {key} ({limit} tokens) and are cut there"
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of ids end to end. `segments` is None where all belong to the first text."""

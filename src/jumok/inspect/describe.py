@@ -22,13 +22,15 @@ from jumok.data.series_windows import lay_out
 from jumok.inspect.architecture import Architecture
 from jumok.inspect.architecture_parts import architecture
 from jumok.inspect.architecture_reading import reading_architecture
+from jumok.inspect.architecture_vision import vision_architecture
 from jumok.layers.recurrent import Recurrent
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.models.reader import TextLabeller, WordLabeller
-from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection, VitSection
 from jumok.tasks.build import check_model
 from jumok.tasks.example_task import LABELS
 from jumok.tasks.forecasting import open_series
@@ -65,6 +67,9 @@ def describe_run(folder: Path) -> Architecture:
     if recipe.task == "forecasting":
         _, layout = load_series(run.path)
         sizes = Sizes(layout.window, layout.horizon)
+    elif recipe.task == "vision":
+        file = run.path / LABELS
+        sizes = Sizes(0, 0, classes_of(read_labels(file), file).size)
     elif recipe.task == "language":
         vocabulary = Tokenizer.load(run.tokenizer / "text").size
         sizes = Sizes(vocabulary, vocabulary)
@@ -93,6 +98,8 @@ def _sizes_of_recipe(recipe: Recipe) -> Sizes:
         layout = lay_out(open_series(section), section)
         note = "The window was found in the data (data.series.window: 0)."
         return Sizes(layout.window, layout.horizon, notes=(note,))
+    if recipe.task == "vision":
+        return Sizes(0, 0, 10, ("Ten classes, until the data says how many there are.",))
     largest = recipe.tokenizer.vocabulary
     notes = [f"Vocabularies as large as the recipe allows ({largest:,} tokens); training may find fewer."]
     if recipe.task in NAMED:
@@ -103,6 +110,11 @@ def _sizes_of_recipe(recipe: Recipe) -> Sizes:
 def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
     check_model(recipe)
     with FakeTensorMode(), torch.no_grad():
+        if isinstance(recipe.model, VitSection):
+            looking = ImageLabeller(recipe.model, sizes.labels)
+            shapes = Shapes(looking.eval())
+            shapes.look(recipe.model)
+            return vision_architecture(looking, shapes, name, sizes.notes)
         if recipe.task in READING:
             reading = _reading_model(recipe, sizes)
             shapes = Shapes(reading.eval())
@@ -170,6 +182,13 @@ class Shapes:
             self.logits = self._letters(model.head(hidden).shape)
             if model.order is not None:
                 model.order(model.reader.first(hidden, words))
+
+    def look(self, section: VitSection) -> None:
+        """The same for a model that looks at images."""
+        images = torch.zeros(self.sizes["B"], section.channels, *section.image, dtype=torch.uint8)
+        self.input = self._letters(images.shape)
+        with self._watching():
+            self.model(images)
 
     @contextmanager
     def _watching(self) -> Iterator[None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,14 +73,18 @@ def told(listed: int, scores: LabelScores, folder: str = "") -> str:
         return f"<p>All images that were taken for something else, as the model looks at them.{below}</p>"
     return (
         f'<p class="left-out">To stay small, this page holds {listed:,} of the {wrong:,} images that were taken for '
-        f"something else: of each confusion those that the model was most sure of. The scores above are of all.{below}</p>"
+        "something else: of each confusion those that the model was most sure of. The scores above are of all."
+        f"{below}</p>"
     )
 
 
 def common_folder(names: Sequence[str]) -> str:
     """What all names begin with, up to a slash: it would be written below every image."""
-    beginning = os.path.commonprefix(list(names))
-    return beginning[: beginning.rfind("/") + 1]
+    low, high = min(names, default=""), max(names, default="")  # what these two share, all others between them share
+    same = 0
+    while same < min(len(low), len(high)) and low[same] == high[same]:
+        same += 1
+    return low[: low.rfind("/", 0, same) + 1]
 
 
 def data_uri(pixels: Pixels) -> str:

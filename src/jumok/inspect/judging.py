@@ -14,6 +14,7 @@ import numpy as np
 
 from jumok.data.examples import Answer, Example, Question, Tagged
 from jumok.data.images.sources import ImageSource, open_images
+from jumok.data.rows import about_cut
 from jumok.errors import BadInput
 from jumok.inspect.attention import visible
 from jumok.inspect.healthy import require_numbers
@@ -33,14 +34,15 @@ from jumok.inspect.label_page import (
 from jumok.inspect.pictures import check_picture_path
 from jumok.recipe import Corpus, FieldsSection
 from jumok.tasks.answer_scores import AnswerScores, answer_scores
-from jumok.tasks.answerer import Answerer
+from jumok.tasks.answerer import Answerer, long_questions, question_limit
 from jumok.tasks.answering import language_of
-from jumok.tasks.classifier import Classifier
+from jumok.tasks.classification import is_empty
+from jumok.tasks.classifier import Classifier, cut_texts
 from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.label_scores import LabelScores, label_scores
 from jumok.tasks.labelling import Classes, number_of
 from jumok.tasks.number_scores import NumberScores, number_scores
-from jumok.tasks.sources import place_of, read_files, read_items
+from jumok.tasks.sources import place_of, place_of_word, read_files, read_items
 from jumok.tasks.tag_scores import TagScores, tag_scores
 from jumok.tasks.tagger import Tagger
 from jumok.tasks.vision import source_of
@@ -48,6 +50,7 @@ from jumok.tasks.vision import source_of
 AT_ONCE = 4096  # examples
 MADE = {"vision": "drawn images"}  # what is judged where it is no file
 BEST = 5  # answers that the page shows of each question
+PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ def judge(
     if not isinstance(model, Tagger | Answerer | Classifier | ImageClassifier):
         raise BadInput(f"{run} has learned {recipe.task}: labelled examples do not say how well")
     check_pictures(recipe.task, sheet, confusion)
+    if page is not None and page.suffix.lower() not in PAGES:
+        raise BadInput(f"--report {page}: the report is a page for a browser: name a .html file")
     require_numbers(model.model)
     asked = fields or (recipe.data.train[0].fields if recipe.data.train else FieldsSection())
     paths = [str(file) for file in files]
@@ -130,7 +135,7 @@ def _judge_texts(model: Any, items: Sequence[Any], page: Path | None, title: str
         return _judge_tags(model, items, page, title)
     if isinstance(model, Answerer):
         return _judge_answers(model, items, page, title)
-    kept = [item for item in items if item.text.strip()]
+    kept = [item for item in items if not is_empty(item)]
     if not kept:
         raise BadInput("there are no examples with text in the test data")
     for item in kept:
@@ -142,7 +147,16 @@ def _judge_texts(model: Any, items: Sequence[Any], page: Path | None, title: str
     found = (_judge_labels if isinstance(model.labelling, Classes) else _judge_numbers)(model, kept, page, title)
     empty = len(items) - len(kept)
     notes = (f"{empty} examples without text are left out",) if empty else ()
-    return Judged(found, len(kept), empty, notes)
+    return Judged(found, len(kept), empty, (*notes, *_cut(model, kept)))
+
+
+def _cut(model: Classifier, items: Sequence[Example]) -> tuple[str, ...]:
+    limit, apart = model.max_length, model.model.apart
+    cut = sum(
+        cut_texts(model.tokenizer, _texts(items[start : start + AT_ONCE]), limit, apart)
+        for start in range(0, len(items), AT_ONCE)
+    )
+    return (about_cut(cut, len(items) * (1 + apart), limit),) if cut else ()
 
 
 def _texts(items: Sequence[Example]) -> list[tuple[str, str | None]]:
@@ -191,16 +205,16 @@ def _unknown_tags(model: Tagger, items: Sequence[Tagged]) -> tuple[str, ...]:
     no word has a known one, the data is another task's."""
     known, unknown, words = set(model.labels), dict[str, list[str]](), 0
     for item in items:
-        for tag in item.tags:
+        for word, tag in enumerate(item.tags):
             words += 1
             if tag not in known:
-                unknown.setdefault(tag, []).append(place_of(item))
+                unknown.setdefault(tag, []).append(place_of_word(item, word))
     if words and sum(map(len, unknown.values())) == words:
         item = next(item for item in items if item.tags)
-        model.labelling.index(item.tags[0], place_of(item))
+        model.labelling.index(item.tags[0], place_of_word(item, 0))
     return tuple(
         f'the tag "{tag}" was never seen in training: its {len(places)} word{"s" * (len(places) > 1)} count as wrong '
-        f"(the first in the sentence of {places[0]})"
+        f"(the first: {places[0]})"
         for tag, places in unknown.items()
     )
 
@@ -216,4 +230,7 @@ def _judge_answers(model: Answerer, items: Sequence[Question], page: Path | None
             given = Answer(found.best.text, found.best.start) if found.best.text else None
             rows.append(AnswerRow(item.question, item.context, item.answers, given, best))
         write_answer_page(page, title, scores, rows)
-    return Judged(scores, len(items))
+    limit = model.limits.max_length
+    cut = long_questions(model.tokenizer, items, limit)
+    note = about_cut(cut, len(items), question_limit(limit), "a third of data.max_length", "questions")
+    return Judged(scores, len(items), notes=(note,) if cut else ())

@@ -66,7 +66,7 @@ def attention_maps(
         check_view(model, layer, head)
     grid = check_place(model, images_BCHW, place)
     found: list[list[Map]] = []
-    for some in torch.split(images_BCHW, room(model, images_BCHW, layers=1)):
+    for some in torch.split(images_BCHW, room(model, images_BCHW)):
         seen = looked(model, some, [layer])
         seen_BHS = torch.einsum("bt,bhts->bhs", start_of(model, seen.pooled, place), seen.layers[0])
         every_BHS = torch.cat([seen_BHS.mean(dim=1, keepdim=True), seen_BHS], dim=1)
@@ -80,10 +80,13 @@ def rollout_maps(model: ImageLabeller, images_BCHW: Tensor, place: int | None = 
     """For each image: what arrives from its patches, through all layers."""
     grid = check_place(model, images_BCHW, place)
     found: list[Map] = []
-    for some in torch.split(images_BCHW, room(model, images_BCHW, layers=1)):
-        pooled_BT, layers = _means(model, some)
+    for some in torch.split(images_BCHW, room(model, images_BCHW)):
+        pooled_BT, means = torch.empty(0), []
+        for part in every_layer(model, some):
+            pooled_BT = part.pooled
+            means += [weights_BHTS.mean(dim=1).numpy() for weights_BHTS in part.layers]
         for number, start_T in enumerate(start_of(model, pooled_BT, place)):
-            rolled = torch.from_numpy(rolled_encoder([mean_BTT[number].numpy() for mean_BTT in layers]))
+            rolled = torch.from_numpy(rolled_encoder([mean_BTT[number] for mean_BTT in means]))
             found.append(_map(model, start_T @ rolled, grid, "rollout", place))
     return found
 
@@ -120,15 +123,15 @@ def looked(model: ImageLabeller, images_BCHW: Tensor, layers: Sequence[int]) -> 
     return Looked(pooled_BT, tuple(weights[layer] for layer in layers), seen.max_difference)
 
 
-def _means(model: ImageLabeller, images_BCHW: Tensor) -> tuple[Tensor, list[Tensor]]:
-    """As `looked`, of all layers but only the mean over heads; as many layers at once as there is room for."""
+def every_layer(model: ImageLabeller, images_BCHW: Tensor) -> Iterator[Looked]:
+    """All layers from the first to the last, as many at once as there is room for: each part is a forward by itself."""
     every = range(model.section.layers)
-    together = max(1, room(model, images_BCHW, layers=1) // len(images_BCHW))
-    parts = [looked(model, images_BCHW, every[first : first + together]) for first in every[::together]]
-    return parts[0].pooled, [weights_BHTS.mean(dim=1) for part in parts for weights_BHTS in part.layers]
+    together = max(1, room(model, images_BCHW) // len(images_BCHW))
+    for first in every[::together]:
+        yield looked(model, images_BCHW, every[first : first + together])
 
 
-def room(model: ImageLabeller, images_BCHW: Tensor, layers: int) -> int:
+def room(model: ImageLabeller, images_BCHW: Tensor, layers: int = 1) -> int:
     """How many images can be looked at together, where the weights of so many layers are kept."""
     rows, columns = model.reader.grid(images_BCHW)
     tokens = model.reader.added + rows * columns

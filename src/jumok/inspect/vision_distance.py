@@ -10,7 +10,7 @@ Beside it stands a convolutional network: after layers of kernel k and stride s 
     r_l = r_(l−1) + (k_l − 1) · j_(l−1)        j_l = j_(l−1) · s_l        r_0 = j_0 = 1
 
 pixels, its receptive field. If it weighed all of that alike (within the image), d would be `field_distances`; trained
-networks weigh the middle more (Luo et al. 2016), so that is a bound. Of a head that looks at all patches alike, d is
+networks weigh the middle more (Luo et al. 2016), so they look less far. Of a head that looks at all patches alike, d is
 `uniform`.
 """
 
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import BadInput
-from jumok.inspect.vision import looked, room
+from jumok.inspect.vision import every_layer, room
 from jumok.models.vit import ImageLabeller
 
 Layer = tuple[int, int]  # of a convolutional network: kernel and stride
@@ -117,7 +117,7 @@ def attention_distances(
         if count and (batch_BCHW.size(-2), batch_BCHW.size(-1)) != image:
             raise BadInput("images of several sizes: distances are measured on images of one")
         image, grid = (batch_BCHW.size(-2), batch_BCHW.size(-1)), model.reader.grid(batch_BCHW)
-        for some in torch.split(batch_BCHW, room(model, batch_BCHW, model.section.layers)):
+        for some in torch.split(batch_BCHW, room(model, batch_BCHW)):
             sums_LH, others_LH, worst = _sums(model, some, image, grid)
             total_LH, shares_LH = (total_LH + sums_LH, shares_LH + others_LH) if count else (sums_LH, others_LH)
             count, difference = count + len(some), max(difference, worst)
@@ -140,17 +140,19 @@ def _sums(
 ) -> tuple[Tensor, Tensor, float]:
     """(L, H) each, summed over images: of distances and of what goes elsewhere."""
     added = model.reader.added
-    distance_NN = patch_distances(grid, (image[0] / grid[0], image[1] / grid[1]))
-    pixels, elsewhere = [], []
-    seen = looked(model, images_BCHW, range(model.section.layers))
-    for weights_BHTS in seen.layers:
-        own_BHNN = weights_BHTS[:, :, added:, added:].double()
-        whole_BHN = own_BHNN.sum(dim=-1)
-        # a head that looks past all patches (its weights there are 0 in float32) has no distance: as if at itself
-        far_BHN = (own_BHNN * distance_NN).sum(dim=-1) / whole_BHN.clamp(min=torch.finfo(torch.float32).tiny)
-        pixels.append(far_BHN.mean(dim=-1).sum(dim=0))
-        elsewhere.append((1 - whole_BHN).clamp(min=0).mean(dim=-1).sum(dim=0))
-    return torch.stack(pixels), torch.stack(elsewhere), seen.max_difference
+    distance_NN = patch_distances(grid, (image[0] / grid[0], image[1] / grid[1])).float()
+    pixels, elsewhere, worst = [], [], 0.0
+    for part in every_layer(model, images_BCHW):
+        worst = max(worst, part.max_difference)
+        for weights_BHTS in part.layers:
+            own_BHNN = weights_BHTS[:, :, added:, added:]
+            whole_BHN = own_BHNN.sum(dim=-1).double()
+            # a head that looks past all patches (its weights there are 0 in float32) has no distance: as if at itself
+            least = torch.finfo(torch.float32).tiny
+            far_BHN = torch.einsum("bhts,ts->bht", own_BHNN, distance_NN).double() / whole_BHN.clamp(min=least)
+            pixels.append(far_BHN.mean(dim=-1).sum(dim=0))
+            elsewhere.append(weights_BHTS[:, :, added:, :added].sum(dim=-1).double().mean(dim=-1).sum(dim=0))
+    return torch.stack(pixels), torch.stack(elsewhere), worst
 
 
 def patch_distances(grid: tuple[int, int], pitch: tuple[float, float]) -> Tensor:

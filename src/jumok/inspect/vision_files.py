@@ -94,7 +94,14 @@ def write_maps(
                 f"--out {path}: a page is about one image, and {len(names)} are given. Give one, or draw a .png"
             )
         content = page(
-            model, images_BCHW[0], names[0], labels, layer=asked.layer, head=asked.head, place=place, label=label
+            model,
+            images_BCHW[0],
+            Path(names[0]).name,
+            labels,
+            layer=asked.layer,
+            head=asked.head,
+            place=place,
+            label=label,
         )
         heading = "all kinds of maps"
     else:
@@ -105,7 +112,7 @@ def write_maps(
             from jumok.inspect.vision_picture import Shown, draw_maps
 
             rows = zip(images_BCHW.cpu().numpy(), names, maps, said, strict=True)
-            shown = [Shown(image, name, found, told) for image, name, found, told in rows]
+            shown = [Shown(image, Path(name).name, found, told) for image, name, found, told in rows]
             legend = "relevance" if asked.kind == "gradient" else "attention"
             content = draw_maps(shown, heading, _format(path), legend=legend, dark=dark)
     with disk_errors_named("writing the picture", path, "Choose another --out."):

@@ -26,7 +26,7 @@ from jumok.inspect.attention import Weights
 from jumok.inspect.canvas import packed
 from jumok.inspect.html import document, embed, escape, readable
 from jumok.inspect.rollout import rolled_encoder
-from jumok.inspect.vision import WHOLE, Map, check_place, check_view, last_layer, looked, predictions, rollout_maps
+from jumok.inspect.vision import WHOLE, Map, check_place, check_view, every_layer, last_layer, predictions, rollout_maps
 from jumok.inspect.vision_distance import attention_distances
 from jumok.inspect.vision_gradient import gradient_maps
 from jumok.inspect.vision_picture import Pixels, Shown, colour, draw_maps
@@ -120,7 +120,8 @@ def _attention_block(
     )
     block = f"""<section id="vision" aria-label="Attention">
 <h2>Where the heads look</h2>
-<p>{how} Colours run from 0 to the largest weight of each map, which stands under it.</p>
+<p>{how} Colours run from 0 to the largest weight of each map; under it stands how large that is, and how many times the
+mean of the map.</p>
 <img id="vision-image" alt="" hidden src="{_png_uri(image)}">
 </section>"""
     return block, maps
@@ -130,11 +131,11 @@ def _rows(model: ImageLabeller, images_BCHW: Tensor, whole: bool) -> list[Weight
     """For each layer and head, and then for the rollout, (rows, tokens)."""
     added, means, found = model.reader.added, [], []
     pooled_T: Weights = np.zeros(0, np.float32)
-    for layer in range(model.section.layers):
-        seen = looked(model, images_BCHW, [layer])
-        pooled_T, weights_HTS = seen.pooled[0].numpy(), seen.layers[0][0].numpy()
-        means.append(weights_HTS.mean(axis=0))
-        found += [_kept(pooled_T, weights, added, whole) for weights in weights_HTS]
+    for part in every_layer(model, images_BCHW):
+        pooled_T = part.pooled[0].numpy()
+        for weights_BHTS in part.layers:
+            means.append(weights_BHTS[0].mean(dim=0).numpy())
+            found += [_kept(pooled_T, weights, added, whole) for weights in weights_BHTS[0].numpy()]
     return [*found, _kept(pooled_T, rolled_encoder(means), added, whole)]
 
 
@@ -196,8 +197,8 @@ def _beyond(model: ImageLabeller, images_BCHW: Tensor, network: Filters | None) 
     parts = [
         "<h2>How far the heads look</h2>",
         "<p>A dot is a head: the mean distance in pixels between a patch and the patches it looks at, weighted by how "
-        "much, on this image alone. In a convolutional network it cannot be more than its receptive field allows, "
-        "whose width in pixels stands at each point.</p>",
+        "much, on this image alone. Beside it is a convolutional network, which sees no more than its receptive field: "
+        "how wide that is stands at each point.</p>",
         _figure(lambda dark: draw_distances(distances, dark=dark), "Mean attention distance of each head by layer"),
         "<h2>What the first layer looks for</h2>",
         "<p>The principal components of the filters that turn a patch into a vector. Grey is 0.</p>",

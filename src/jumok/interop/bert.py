@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from jumok.errors import BadInput
 from jumok.recipe import BertSection
+from jumok.recipe.reading import plainer
 
 T = TypeVar("T")  # a tensor, or what else is kept under its name
 
@@ -42,6 +43,7 @@ HIDDEN_WORDS = {
 }
 KINDS = {"weight": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
 COUNTED = re.compile(r"\.(\d+)\.")
+VALUE = re.compile(r"\b(\w+)(?= -?\d)")  # a key with its number, in a sentence
 # tables that can be counted out, copies of the word vectors and their bias, and a head that nothing here has
 OTHERS = ("embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias", "cls.seq_relati")
 
@@ -75,7 +77,8 @@ def section_of(config: Mapping[str, Any], where: str = "config.json") -> BertSec
     except ValidationError as error:
         first = error.errors()[0]
         ours = str(first["loc"][0]) if first["loc"] else ""
-        raise BadInput(f"{where}: {keys.get(ours, ours)}: {first['msg']}") from None
+        message = VALUE.sub(lambda found: keys.get(found[1], found[1]), plainer(first))
+        raise BadInput(f"{where}: {f'{keys.get(ours, ours)}: ' if ours else ''}{message}") from None
 
 
 def encoder_weights(state: Mapping[str, T]) -> dict[str, T]:

@@ -27,6 +27,10 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
+HEADLESS = "without a head that guesses words"  # in `imported` of a run whose head is fresh
+
+NO_CLASSIFIER = "it has no classifier"
+
 
 def import_huggingface(folder: Path, run: Path) -> list[str]:
     """A BERT or a Vision Transformer as Hugging Face keeps it. Gives what its user should know, in sentences."""
@@ -52,7 +56,7 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     _put_in(model, given, folder)
     raw = {
         "task": "pretraining",
-        "imported": f"{folder.absolute()} (Hugging Face)",
+        "imported": f"{folder.absolute()} (Hugging Face{'' if found.hidden_words else f', {HEADLESS}'})",
         "data": {"window": found.section.max_positions},
         "tokenizer": {"kind": "wordpiece", "vocabulary": found.tokenizer.size, "lowercase": found.tokenizer.lowercase},
         "model": found.section.model_dump(mode="json"),
@@ -102,13 +106,15 @@ def _import_vit(found: ImportedVit, source: Path, whose: str, run: Path) -> list
         notes.append(f"{classes.size:,} class{'es' * (classes.size != 1)}")
     else:
         notes.append(
-            f"it has no classifier: one of {classes.size:,} classes stands there that says things at random until it "
+            f"{NO_CLASSIFIER}: one of {classes.size:,} classes stands there that says things at random until it "
             "is trained (jumok train … --start)"
         )
     return notes
 
 
 def _check_place(run: Path) -> None:
+    if RunFolder(run).recipe_file.exists():
+        raise BadInput(f"{run} holds a run already: choose another --run")
     RunFolder.check_free(run)
     if run.is_dir() and any(run.iterdir()):
         raise BadInput(f"{run} is not empty: choose another --run")

@@ -42,7 +42,7 @@ FOREIGN = {
     r"\.attn\.gate\.": "its attention is gated",
     r"rope|freqs": "its positions are rotary",
     r"\.attn\.([qkv]_bias|[qkv]_proj\.)": "its queries, keys and values are EVA's or BEiT's",
-    r"\.gamma_[12]$": "it is a BEiT or CaiT",
+    r"\.gamma_[12]$": "it is of the kind of EVA or BEiT",
     r"rel_pos|relative_position": "its positions are relative",
     r"lambda|sub_norm": "its attention is differential",
     r"\.in_proj\.|\.attns\.|\.ffns\.": "attention and feed-forward network work side by side",

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.layers.dropout import Dropout
+from jumok.layers.gelu import gelu
 from jumok.layers.linear import for_products, linear
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
 
@@ -78,7 +79,7 @@ class FeedForward(nn.Module):
 # relu in place: nobody needs what it was given
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": torch.relu_,
-    "gelu": F.gelu,
+    "gelu": gelu,
     "silu": F.silu,
     "swiglu": F.silu,
 }

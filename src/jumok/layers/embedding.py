@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -59,10 +61,10 @@ class Convolutions(nn.Module):
         super().__init__()
         sizes = [channels, *[self.INNER] * (layers - 1), width]
         self.layers = nn.ModuleList(
-            nn.Conv2d(before, after, 3, padding=1, bias=False)
-            for before, after in zip(sizes, sizes[1:], strict=False)
+            nn.Conv2d(before, after, 3, padding=1, bias=False) for before, after in pairwise(sizes)
         )
         for layer in self.layers:
+            assert isinstance(layer, nn.Conv2d)
             nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ class MultiHeadAttention(nn.Module):
             query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
         if look.spans is not None:
             seen_ND = self._packed(query.flatten(0, 1), memory, look, look.spans).flatten(1)
-            return self.output(seen_ND.unflatten(0, x_BTD.shape[:2]))
+            return self.output(seen_ND.view(*x_BTD.shape[:2], -1))
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
         if look.coverage is not None:
             weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)

@@ -160,8 +160,8 @@ def resampled(places_HWD: Tensor, grid: tuple[int, int], antialias: bool) -> Ten
 
 
 class SinusoidalGrid(nn.Module):
-    """Half of the channels tell the row, half the column, as `Sinusoidal` tells a place in a text: all sines of the row,
-    its cosines, then the column's. Nothing to learn, and any grid."""
+    """Half of the channels tell the row, half the column, as `Sinusoidal` tells a place in a text: all sines of the
+    row, its cosines, then the column's. Nothing to learn, and any grid."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -23,7 +23,6 @@ from jumok.models.bert import SPREAD
 from jumok.recipe import VitSection
 from jumok.recipe.models import grid_of
 
-
 MOST_TOKENS = 192  # of an image that goes to the kernel for short sequences: from about 200 on flash is as fast
 
 

@@ -52,8 +52,10 @@ def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> N
     names_validation = any(key[:2] == ["data", "valid"] for key in keys)
     valid = raw["data"].get("valid") if isinstance(raw.get("data"), dict) else None
     corpora = valid if isinstance(valid, list) else [valid]
-    if brings_files and not names_validation and all(
-        isinstance(one, dict) and ("grammar" in one or "drawn" in one) for one in corpora
+    if (
+        brings_files
+        and not names_validation
+        and all(isinstance(one, dict) and ("grammar" in one or "drawn" in one) for one in corpora)
     ):
         raw["data"]["valid"] = None
 
@@ -68,14 +70,14 @@ def _find_files(raw: dict[str, Any]) -> None:
         for key in BROUGHT if isinstance(corpus, dict) else ():
             patterns = corpus.get(key) if isinstance(corpus.get(key), list) else [corpus.get(key)]
             if any(isinstance(pattern, str) and PATTERN.search(pattern) for pattern in patterns):
-                corpus[key] = [file for pattern in patterns for file in matching(pattern)]
+                corpus[key] = [file for pattern in patterns for file in matching(pattern, folders=key == "images")]
 
 
-def matching(pattern: Any) -> list[Any]:
+def matching(pattern: Any, folders: bool = False) -> list[Any]:
     """The files that a pattern matches, in the order of their names; what is no pattern is itself."""
     if not isinstance(pattern, str) or not PATTERN.search(pattern) or Path(pattern).exists():
         return [pattern]
-    found = sorted(path for path in glob(pattern, recursive=True) if Path(path).exists())
+    found = sorted(path for path in glob(pattern, recursive=True) if folders or Path(path).is_file())
     if not found:
         raise BadInput(f"{pattern}: no file matches this pattern")
     return found
@@ -115,7 +117,7 @@ def check(raw: dict[str, Any], origin: str) -> Recipe:
     try:
         return Recipe.model_validate(raw)
     except ValidationError as error:
-        lines = [_explain_error(item, raw) for item in error.errors()]
+        lines = [_explain_error(alternatives, raw) for alternatives in _by_key(error.errors())]
         raise BadInput(f"{origin}: " + "\n  ".join(lines)) from None
 
 
@@ -125,11 +127,40 @@ PLAINER = {  # pydantic's words, from here to the end of its sentence
     "a valid boolean": "true or false",
     "a valid string": "a text",
     "a valid list": "a list",
+    "a valid dictionary": "a mapping {key: value}",
 }
+MEMBER = re.compile(r"(literal|dict|list|tuple)\[.*\]|int|float|str|bool", re.DOTALL)  # of a union, in pydantic's words
+MUST = "it must be "
 
 
-def _explain_error(item: Any, raw: Any) -> str:
-    location = [part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+def plainer(item: Any) -> str:
+    """What is wrong with a value, in a sentence without pydantic's words."""
+    message = str(item["msg"]).removeprefix("Value error, ").replace("Input should be ", MUST, 1)
+    for theirs, ours in PLAINER.items():
+        if theirs in message:
+            message = message.partition(theirs)[0] + ours
+    return message
+
+
+def _by_key(errors: Sequence[Any]) -> Iterator[list[Any]]:
+    """What may be of several kinds has an error for each: together, and only those that went furthest into the value.
+    The kinds are no keys of the user's, and leave the location."""
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    for number, item in enumerate(errors):
+        location = [part for part in item["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+        kind = next((n for n, part in enumerate(location) if n > 1 and MEMBER.fullmatch(str(part))), None)
+        key = (number,) if kind is None else ("union", *location[:kind])
+        if kind is not None:
+            del location[kind]
+        groups.setdefault(key, []).append({**item, "loc": tuple(location)})
+    for alternatives in groups.values():
+        furthest = max(len(item["loc"]) for item in alternatives)
+        yield [item for item in alternatives if len(item["loc"]) == furthest]
+
+
+def _explain_error(alternatives: Sequence[Any], raw: Any) -> str:
+    item = alternatives[0]
+    location = list(item["loc"])
     if len(location) > 1 and location[0] == "model":  # pydantic names the kind of the model too: no key of the user's
         del location[1]
     path = ".".join(str(part) for part in location)
@@ -141,10 +172,7 @@ def _explain_error(item: Any, raw: Any) -> str:
     if item["type"] == "union_tag_invalid":
         kind, known = item["ctx"]["tag"], [part.strip("' ") for part in item["ctx"]["expected_tags"].split(",")]
         return f'model.kind: no model "{kind}".{did_you_mean(kind, known)} There are: {", ".join(known)}'
-    message = str(item["msg"]).removeprefix("Value error, ").replace("Input should be", "it must be", 1)
-    for theirs, ours in PLAINER.items():
-        if theirs in message:
-            message = message.partition(theirs)[0] + ours
+    message = ", or ".join([plainer(item), *(plainer(other).removeprefix(MUST) for other in alternatives[1:])])
     given = "" if isinstance(item["input"], dict | list) else f" (given: {item['input']!r})"
     return f"{path}: {message}{given}" if path else message
 

@@ -83,7 +83,9 @@ class Corpus(Section):
         None,
         description="The embedded corpus instead of files: en-fr, en-ko or the other way round; en, fr or ko as text.",
     )
-    pairs: int = Field(20_000, ge=1, description="How many pairs (lines, images) to take from the grammar (of what is drawn).")
+    pairs: int = Field(
+        20_000, ge=1, description="How many pairs (lines, images) to take from the grammar (of what is drawn)."
+    )
     split: Literal["train", "valid", "test"] | None = Field(
         None, description="The grammar's split; by itself train for training and valid for validation."
     )

@@ -15,8 +15,8 @@ from jumok.recipe.models import (
     TransformerSection,
     VitSection,
 )
-from jumok.recipe.vision import Augmentation
 from jumok.recipe.sections import Corpus, Data, Masking, Search, Section, TokenizerSection, Training
+from jumok.recipe.vision import Augmentation
 
 FORMAT: Literal[1] = 1
 Task = Literal[
@@ -79,7 +79,7 @@ class Recipe(Section):
         self._texts_fit()
         self._images_fit()
         self._examples_fit()
-        if self.task in TEXTUAL:
+        if self.task in TEXTUAL and self.start is None:
             self._windows_fit()
         known = ("loss", *METRICS.get(self.task, ()))
         if self.training.metric not in known:
@@ -88,6 +88,16 @@ class Recipe(Section):
                 f"use {' or '.join(known)}"
             )
         return self
+
+    @property
+    def batch_key(self) -> str:
+        """The key of `training` that says how large a batch is."""
+        return "batch_images" if self.task == "vision" else "batch_tokens"
+
+    @property
+    def batch_size(self) -> int:
+        size: int = getattr(self.training, self.batch_key)
+        return size
 
     def _data_fit(self) -> None:
         """Text to learn from, or a series of numbers: what the task needs, and nothing else."""
@@ -143,7 +153,11 @@ class Recipe(Section):
         if self.task != "vision" and pictures:
             raise ValueError(f"data: images are for task: vision, not for task: {self.task}")
         if self.task == "vision" and len(pictures) < len(self._corpora()):
-            raise ValueError("data: task vision learns from images: name a folder (data.train.images), or drawn: shapes")
+            raise ValueError(
+                "data: task vision learns from images: name a folder (data.train.images), or drawn: shapes"
+            )
+        if self.task == "vision" and isinstance(self.model, VitSection):
+            self.augment.must_fit(*self.model.image)
         if self.task != "vision" and self.augment != Augmentation():
             raise ValueError(f"augment is about images, and task: {self.task} has none")
 
@@ -168,9 +182,14 @@ class Recipe(Section):
             raise ValueError("model.segments 1: rows of two texts need a vector for each (2), or none (0)")
         if (training.layer_decay < 1 or training.freeze) and not isinstance(self.model, BertSection | VitSection):
             key = "freeze" if training.freeze else "layer_decay"
-            raise ValueError(f"training.{key} is about the layers of a BERT or a ViT, and model.kind is {self.model.kind}")
+            raise ValueError(
+                f"training.{key} is about the layers of a BERT or a ViT, and model.kind is {self.model.kind}"
+            )
+        if self.start is not None:  # which brings another model: `training.starting` looks at that one
+            return
         if isinstance(self.model, BertSection | VitSection) and training.freeze > self.model.layers:
-            raise ValueError(f"training.freeze {training.freeze}: the model has {self.model.layers} layers")
+            layers = f"{self.model.layers} layer{'s' * (self.model.layers != 1)}"
+            raise ValueError(f"training.freeze {training.freeze}: the model has {layers}, and no more can be frozen")
         if self.task in LABELLED and isinstance(self.model, BertSection):
             self._positions_reach(self.model, self.data.max_length, "data.max_length")
 

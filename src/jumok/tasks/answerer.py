@@ -87,7 +87,7 @@ def question_rows(tokenizer: Tokenizer, questions: Sequence[Question], limit: in
             known[question.context] = tokenizer.encode_with_offsets(question.context)
         context = known[question.context]
         contexts.append(context)
-        ids = ids[: max(1, limit // QUESTION_SHARE)]
+        ids = ids[: question_limit(limit)]
         room = limit - 3 - len(ids)
         if room < 1:
             raise BadInput(f"data.max_length {limit} leaves no room for a context")
@@ -106,6 +106,16 @@ def question_rows(tokenizer: Tokenizer, questions: Sequence[Question], limit: in
     table = np.array(about, np.int64).reshape(-1, 5)
     columns = table[:, 0], table[:, 1], table[:, 2], table[:, 3:]
     return QuestionRows(Rows.of(rows, segments), *columns, contexts, longest)
+
+
+def long_questions(tokenizer: Tokenizer, questions: Sequence[Question], limit: int) -> int:
+    """How many questions are cut off, so that there is room for their context."""
+    asked = tokenizer.encode([question.question for question in questions])
+    return sum(len(ids) > question_limit(limit) for ids in asked)
+
+
+def question_limit(limit: int) -> int:
+    return max(1, limit // QUESTION_SHARE)
 
 
 def _tokens_of(question: Question, context: Encoded) -> tuple[int, int]:

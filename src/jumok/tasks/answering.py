@@ -18,11 +18,18 @@ from torch.nn import functional as F
 
 from jumok.data.examples import Question
 from jumok.data.labelled_batch import LabelledBatch
-from jumok.data.rows import Rows
+from jumok.data.rows import Rows, about_cut
 from jumok.models.reader import WordLabeller
 from jumok.recipe import BertSection, RecurrentReaderSection
 from jumok.tasks.answer_scores import Language, answer_score
-from jumok.tasks.answerer import Answerer, AnswerLimits, QuestionRows, question_rows
+from jumok.tasks.answerer import (
+    Answerer,
+    AnswerLimits,
+    QuestionRows,
+    long_questions,
+    question_limit,
+    question_rows,
+)
 from jumok.tasks.example_task import ExampleTask
 from jumok.tasks.objective import Loss, Objective
 
@@ -63,7 +70,10 @@ class AnsweringTask(ExampleTask):
         self.origins: list[npt.NDArray[np.int64]] = []
 
     def encode(self, items: Sequence[Question]) -> tuple[Rows, npt.NDArray[Any]]:
-        found = self._rows(items)
+        found, limit = self._rows(items), self.recipe.data.max_length
+        cut = long_questions(self.tokenizer, items, limit)
+        if cut:
+            self.say(about_cut(cut, len(items), question_limit(limit), "a third of data.max_length", self.unit))
         self.longest = max(self.longest, found.longest)
         self.origins.append(found.question)
         return found.rows, found.spans

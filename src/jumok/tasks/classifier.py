@@ -102,6 +102,11 @@ def text_rows(
     return PairRows(*(Rows.of(rows) for rows, _, _ in sides)), sum(cut for _, _, cut in sides)
 
 
+def cut_texts(tokenizer: Tokenizer, texts: Sequence[Text], limit: int, apart: bool = False) -> int:
+    """How many of the texts (of pairs that are read apart, of both) are cut off at the limit."""
+    return text_rows(tokenizer, [as_pair(text) for text in texts], limit, apart)[1]
+
+
 def encode_texts(
     tokenizer: Tokenizer, texts: Sequence[tuple[str, str | None]], limit: int
 ) -> tuple[list[list[int]], list[list[int]], int]:

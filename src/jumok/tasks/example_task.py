@@ -14,7 +14,7 @@ import torch
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.layout import lay_out_lengths
 from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
-from jumok.data.rows import PairRows, Rows
+from jumok.data.rows import PairRows, Rows, about_cut
 from jumok.data.shuffle import Shuffle
 from jumok.errors import BadInput
 from jumok.files import replace_file
@@ -178,8 +178,7 @@ class ExampleTask:
     def tell_cut(self, cut: int, rows: int) -> None:
         """Texts over the limit are cut off at its end, which must be known."""
         if cut:
-            limit = self.recipe.data.max_length
-            self.say(f"{cut:,} of {rows:,} texts are longer than data.max_length ({limit} tokens) and are cut there")
+            self.say(about_cut(cut, rows, self.recipe.data.max_length))
 
     def tell_unknown(self) -> None:
         """Words that the vocabulary has no entry for are all the same to the model."""

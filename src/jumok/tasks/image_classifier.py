@@ -48,7 +48,11 @@ class ImageClassifier:
                     found.append(made)
                 continue
             array = np.asarray(image)
-            if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[2] not in (1, 3)):
+            if (
+                array.dtype != np.uint8
+                or array.ndim not in (2, 3)
+                or (array.ndim == 3 and array.shape[2] not in (1, 3))
+            ):
                 raise BadInput(f"image {number + 1}: give bytes (uint8) of the shape (H, W), (H, W, 1) or (H, W, 3)")
             raw = RawImage(f"image {number + 1}", None, array if array.ndim == 3 else array[:, :, None])
             found.append(fit(pixels_of(raw, self.model.section.channels), self.model.section.image, self.resize))

@@ -55,6 +55,7 @@ class TagScores:
     macro_f1: Estimate  # of the types, or of the tags where there are no types
     by_name: tuple[TagScore, ...]  # of each type, or of each tag
     most_frequent: tuple[str, float]  # tag, and its share of the words: what is right without a model
+    strange: tuple[str, ...] = ()  # tags of no scheme among others that are of one: because of them there are no spans
 
     @property
     def f1(self) -> Estimate:
@@ -74,12 +75,16 @@ class TagScores:
         """What one must know to read the numbers."""
         tag, share = self.most_frequent
         notes = [f"always “{short(tag)}” would be right for {100 * share:.1f} % of the words"]
+        if self.strange:
+            notes.append(
+                "words are scored and not spans, because not all tags mark spans (O, B-…, I-…): "
+                + _quoted(self.strange)
+            )
         if self.spans and not self.spans.gold:
             notes.append("there is no span in the test data")
         missing = [score.name for score in self.by_name if not score.gold]
         if missing:
-            names = ", ".join(f"“{short(name)}”" for name in missing[:5]) + ", …" * (len(missing) > 5)
-            notes.append(f"predicted, but not in the test data: {names}; left out of macro F1")
+            notes.append(f"predicted, but not in the test data: {_quoted(missing)}; left out of macro F1")
         return notes
 
     def to_json(self) -> dict[str, Any]:
@@ -92,6 +97,7 @@ class TagScores:
             "macro_f1": self.macro_f1.to_json(),
             "by_type" if self.spans else "by_tag": [score.to_json() for score in self.by_name],
             "most_frequent": {"tag": tag, "share": share},
+            "strange": list(self.strange),
         }
 
     def summary(self) -> str:
@@ -102,6 +108,10 @@ class TagScores:
         name = "type" if self.spans else "tag"
         head = (name, "precision", "recall", "F1", "F1's interval", "gold", "predicted", "right")
         return "\n".join([*lines, *aligned([head, *map(_row, self.by_name)])])
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"“{short(name)}”" for name in names[:5]) + ", …" * (len(names) > 5)
 
 
 def _row(score: TagScore) -> tuple[str, ...]:
@@ -120,7 +130,10 @@ def tag_scores(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
     if [len(tags) for tags in gold] != [len(tags) for tags in predicted]:
         raise ValueError("each word needs one gold and one predicted tag")
     tags = Counter(tag for sentence in gold for tag in sentence)
-    marks_spans = is_scheme(sorted(tags.keys() | {tag for sentence in predicted for tag in sentence}))
+    kinds = tags.keys() | {tag for sentence in predicted for tag in sentence}
+    marks_spans = is_scheme(kinds)
+    typed = {tag for tag in kinds if len(tag) > 1 and is_scheme([tag])}
+    strange = tuple(sorted(kinds - typed - {"O"})) if typed and not marks_spans else ()
     count = _span_counts if marks_spans else _tag_counts
     counted = [count(ours, theirs) for ours, theirs in zip(gold, predicted, strict=True)]
     names = sorted({name for of_sentence in counted for counter in of_sentence for name in counter})
@@ -144,6 +157,7 @@ def tag_scores(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
         macro_f1=estimate(float(_macro(counts)), _macro(counts_drawn)),
         by_name=tuple(_scores(names, counts, counts_drawn, otherwise)),
         most_frequent=(tag, often / int(sums[1])),
+        strange=strange,
     )
 
 

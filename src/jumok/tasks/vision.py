@@ -112,7 +112,9 @@ class VisionTask:
         """Images of the first corpus to learn from, and to validate on."""
         size = len(self.stores[0])
         if size < 2:
-            raise BadInput("a single image: none can be kept back for validation. Add some, or name data.valid (--valid)")
+            raise BadInput(
+                "a single image: none can be kept back for validation. Add some, or name data.valid (--valid)"
+            )
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
         kept = np.sort(Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(count)))
         say(f"no validation data given: {count} training images are kept back for it")

@@ -81,7 +81,7 @@ def check(recipe: Recipe, device: torch.device, ranks: Ranks, resume: bool, say:
             BadInput(
                 f"{micro_batches}, so {idle} of {world} processes would have nothing to do. Give "
                 f"training.accumulate={world} (or a multiple of it); with "
-                f"training.batch_tokens={max(1, training.batch_tokens * accumulate // world)} an update stays as large."
+                f"training.{recipe.batch_key}={max(1, recipe.batch_size * accumulate // world)} an update stays as large."
             )
         )
     if idle > 0:

@@ -23,6 +23,7 @@ from jumok.recipe import (
     RecurrentReaderSection,
     Seq2SeqSection,
     TransformerSection,
+    VitSection,
 )
 from jumok.training.run import RunFolder
 
@@ -173,6 +174,9 @@ def describe_model(recipe: Recipe) -> str:
         return f"{model.cell}{attention} {model.width}×{model.layers}"
     if isinstance(model, BertSection):
         return f"bert {model.width}×{model.layers}"
+    if isinstance(model, VitSection):
+        name = "vit" if model.stem == "patch" else "cct"
+        return f"{name} {model.width}×{model.layers}"
     cell = getattr(model, "cell", "transformer")
     if isinstance(model, RecurrentReaderSection):
         return f"{cell} reader {model.width}×{model.layers}"

@@ -103,6 +103,7 @@ def _image_flops(model: ImageLabeller, passes: int) -> Flops:
     row = _products(model.scores) + tokens * _products(model.reader.encoder) + tokens**2 * _looks(model)["self"]
     height, width = section.image
     for layer in stem.layers if isinstance(stem, Convolutions) else ():
+        assert isinstance(layer, nn.Conv2d)
         row += 2 * layer.weight.numel() * height * width
         height, width = (height + 1) // 2, (width + 1) // 2
     return Flops(row + patches * (_products(stem) if isinstance(stem, Patches) else 0), passes=passes)

@@ -6,9 +6,11 @@ needed any more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from safetensors.torch import load_file
 from torch import nn
 
@@ -63,7 +65,7 @@ def with_start(recipe: Recipe) -> Recipe:
         ours = recipe.model.model_fields_set if isinstance(recipe.model, BertSection) else set()
         raw["model"] = section | {key: raw["model"][key] for key in OWN if key in ours and key in raw["model"]}
         raw["tokenizer"] |= {key: getattr(theirs.tokenizer, key) for key in ("kind", "vocabulary", "lowercase")}
-    return recipes.check(raw, f"start: {recipe.start}")
+    return _checked(raw, recipe)
 
 
 def _with_vision(recipe: Recipe, folder: RunFolder, theirs: Recipe) -> Recipe:
@@ -74,16 +76,56 @@ def _with_vision(recipe: Recipe, folder: RunFolder, theirs: Recipe) -> Recipe:
     named = recipe.model.model_fields_set
     raw["model"] = section | {key: raw["model"][key] for key in (*OWN, *OWN_OF_IMAGES) if key in named}
     raw["start"] = str(folder.path)
-    return recipes.check(raw, f"start: {recipe.start}")
+    return _checked(raw, recipe)
+
+
+def _checked(raw: dict[str, Any], recipe: Recipe) -> Recipe:
+    """What a recipe asks for is held against the model that it gets now, which is no longer to come."""
+    found = recipes.check({**raw, "start": None}, f"start: {recipe.start}")
+    return found.model_copy(update={"start": raw["start"]})
+
+
+def refuse_named(recipe: Recipe, overrides: Sequence[str]) -> None:
+    """Keys that somebody names (`model.width=64`), but the run to start from decides otherwise. Those that only stand
+    in a recipe give way to it."""
+    named = [key for override in overrides for key in _leaves(override) if key.startswith(("model.", "tokenizer."))]
+    if recipe.start is None or not named or not RunFolder(Path(recipe.start)).recipe_file.exists():
+        return
+    given, brought = (one.model_dump(mode="json") for one in (recipe, with_start(recipe)))
+    for key in named:
+        ours, theirs = (_value_at(raw, key.split(".")) for raw in (given, brought))
+        if key == "model.encoder_layers" and recipe.task == "translation":
+            raise BadInput(f"{key}: with --start {recipe.start} that run reads the source, in place of encoder layers")
+        if ours != theirs:
+            has = "has no such key" if theirs is None else f"has {theirs}"
+            raise BadInput(
+                f"{key}={ours}: --start {recipe.start} {has}, and network and vocabulary are that run's. "
+                f"Leave the key out, or train without --start"
+            )
+
+
+def _leaves(override: str) -> list[str]:
+    """The keys that an override names; a mapping (`model={kind: recurrent}`) names those in it."""
+    key, _, text = override.partition("=")
+    value = yaml.safe_load(text)  # it was read before
+    return [f"{key}.{name}" for name in value] if isinstance(value, dict) else [key]
+
+
+def _value_at(raw: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        raw = raw.get(key) if isinstance(raw, dict) else None
+    return raw
 
 
 def _check_specials(folder: RunFolder) -> None:
     """A translator's rows end in <eos>: its vocabularies all have it at the same place."""
     specials = Tokenizer.load(folder.tokenizer / "text").specials
-    if (specials.pad, specials.start, specials.end) != (PAD, START, END):
+    found = specials.pad, specials.start, specials.end
+    if found != (PAD, START, END):
         raise BadInput(
-            f"start: the vocabulary of {folder.path} was made elsewhere, and its special tokens stand in other places: "
-            "a translator can start only from a run that was pretrained here"
+            f"start: the vocabulary of {folder.path} has [PAD], [CLS] and [SEP] at {found[0]}, {found[1]} and "
+            f"{found[2]}: a translator can start only from one that has them at {PAD}, {START} and {END}, as those "
+            "that are pretrained here"
         )
 
 

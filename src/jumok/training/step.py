@@ -88,6 +88,12 @@ class Step:
         return Outcome(update, batches, count, rate, [*sums, "gradient_norm"], *self._on_its_way(numbers))
 
     @property
+    def _size(self) -> str:
+        """The key that says how large batches are, in words."""
+        key = "batch_images" if self.objective.counted == "images" else "batch_tokens"
+        return f"training.{key} (now {getattr(self.training, key)})"
+
+    @property
     def _or_again(self) -> str:
         """What else saves memory, where it may be turned on."""
         return "" if self.training.align else ", or turn on training.checkpoint_activations"
@@ -181,7 +187,7 @@ class Step:
         return Failure(
             f"process {self.ranks.rank}: update {update + 1} does not fit into memory ({describe(*parts)}): {problem}. "
             "With training.shard it cannot be done in pieces, because all processes are in the midst of it together. "
-            f"Lower training.batch_tokens (now {self.training.batch_tokens}){self._or_again}, and start a new run"
+            f"Lower {self._size}{self._or_again}, and start a new run"
         )
 
     def _smaller(self, parts: list[Any], update: int, problem: str) -> list[Any]:
@@ -197,7 +203,7 @@ class Step:
             )
         self.say(
             f"update {update + 1} did not fit into memory ({describe(*parts)}) and is done in {len(smaller)} pieces. "
-            f"If this is said often, lower training.batch_tokens (now {self.training.batch_tokens})."
+            f"If this is said often, lower {self._size}."
         )
         return smaller
 

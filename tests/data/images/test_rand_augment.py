@@ -68,8 +68,8 @@ def test_every_place_gets_everything() -> None:
 
 
 def test_two_operations_on_a_picture() -> None:
-    """Both are drawn for themselves: a picture stays as it is once in 14 · 14 (and where both leave it alone)."""
-    picture = torch.randint(20, 180, (3, 12, 12), dtype=torch.uint8)
+    """Both are drawn for themselves: a picture stays as it is once in 14 · 14. (One of under 256 pixels more often.)"""
+    picture = torch.randint(20, 180, (3, 18, 18), dtype=torch.uint8)
     batch = picture.expand(280, -1, -1, -1)
     seen = torch.cat([RandAugment(2, 7.0)(batch) for _ in range(10)])
     kinds = len(seen.flatten(1).unique(dim=0))

@@ -8,7 +8,7 @@ grain. The strength of a difference is as the eye takes it: √(0.30 red² + 0.5
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from jumok.data.images.drawn_shapes import SHAPES, coverage, strokes
 from jumok.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
-    from jumok.data.images.sources import RawImage
+    pass
 
 CLASSES: tuple[str, ...] = tuple(SHAPES)
 SPLITS = ("train", "valid", "test")

@@ -165,7 +165,7 @@
       name.textContent = headName(seen.head);
       paint(drawn, seen, state.place, 36);
       const times = (seen.most * patches) / (seen.values.reduce((a, b) => a + b, 0) || 1);
-      const told = [`up to ${number(seen.most)}, ${times.toFixed(times < 10 ? 1 : 0)}× mean`];
+      const told = [`up to ${number(seen.most)} · ${times.toFixed(times < 10 ? 1 : 0)}×`];
       if (data.added) told.push(`${(100 * seen.elsewhere).toFixed(0)} % to no patch`);
       below.replaceChildren(told[0], ...told.slice(1).flatMap((line) => [make("br"), line]));
       button.setAttribute("aria-label", `${headName(seen.head)}: ${told.join(", ")}`);

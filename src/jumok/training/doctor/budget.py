@@ -1,4 +1,4 @@
-"""The largest `training.batch_tokens` that fits, found by trying: double it (or halve it), then close in."""
+"""The largest batch (`Recipe.batch_key`) that fits, found by trying: double it (or halve it), then close in."""
 
 from __future__ import annotations
 

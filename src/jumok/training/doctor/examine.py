@@ -12,11 +12,13 @@ from jumok.errors import BadInput, JumokError
 from jumok.recipe import Recipe
 from jumok.tasks.build import build_task
 from jumok.tasks.objective import Task
+from jumok.tasks.vision import VisionTask
 from jumok.tasks.vocabulary import save_tokenizers
 from jumok.training.device import choose_device
 from jumok.training.doctor.budget import Search, search
 from jumok.training.doctor.corpora import check_corpora
 from jumok.training.doctor.findings import Report
+from jumok.training.doctor.images import check_images
 from jumok.training.doctor.lengths import check_lengths, padding_share
 from jumok.training.doctor.session import Session
 from jumok.training.doctor.space import check_disk
@@ -56,7 +58,7 @@ def examine(
     try:
         device = choose_device(recipe.device)
         recipe = with_start(recipe)
-        longest = {} if recipe.task == "forecasting" else check_corpora(recipe, report, say)
+        longest = {} if recipe.task in ("forecasting", "vision") else check_corpora(recipe, report, say)
         task = build_task(recipe, device, say)
     except JumokError as error:
         where = "the recipe and its data"
@@ -67,6 +69,8 @@ def examine(
     _know_plan(recipe, task, report)
     check_vocabulary(task, report)
     check_lengths(task, recipe, longest, report)
+    if isinstance(task, VisionTask):
+        check_images(task, report)
     check_disk(recipe, task, run or Path("."), report)
     with tempfile.TemporaryDirectory(prefix="jumok-doctor-") as place:
         saved = Path(place) / "tokenizer"
@@ -128,13 +132,13 @@ def _try(recipe: Recipe, task: Task, session: Session, report: Report, say: Say,
 
 
 def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, patience: float) -> Search:
-    budget = recipe.training.batch_tokens
+    budget = recipe.batch_size
     peaks: dict[int, int] = {}
 
     def attempt(size: int) -> dict[str, Any]:
         if not session.began["enforced"] and dares_not(size):
             return {"fits": False}
-        say(f"trying training.batch_tokens={size} …")
+        say(f"trying training.{recipe.batch_key}={size} …")
         answer = session.ask(max(10 * patience, 60), do="try", budget=size)
         if answer.get("peak"):
             peaks[size] = answer["peak"]
@@ -148,12 +152,19 @@ def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, pat
     found = search(attempt, budget, patience)
     own = found.own
     tried = {str(size): {key: one.get(key) for key in ("fits", "peak", "seconds")} for size, one in found.tried.items()}
-    report.know("memory", measured=own.get("peak"), fits=found.fits, largest=found.largest, bound=found.bound)
+    report.know(
+        "memory",
+        key=f"training.{recipe.batch_key}",
+        measured=own.get("peak"),
+        fits=found.fits,
+        largest=found.largest,
+        bound=found.bound,
+    )
     report.know("memory", tried=tried)
     if "late" in own:
         what = f"one update on the worst batch takes more than {own['late']:.0f} s"
-        todo = "lower training.batch_tokens, or take a smaller model"
-        report.add("warning", "speed", what, f"training.batch_tokens={budget}", todo)
+        todo = f"lower training.{recipe.batch_key}, or take a smaller model"
+        report.add("warning", "speed", what, f"training.{recipe.batch_key}={budget}", todo)
     elif not found.fits:
         peak = own.get("peak")
         what = "the worst batch does not fit" + (f" (it had {in_words(peak)} when it failed)" if peak else "")
@@ -166,15 +177,18 @@ def _find_budget(recipe: Recipe, session: Session, report: Report, say: Say, pat
 
 def _does_not_fit(recipe: Recipe, report: Report, began: dict[str, Any], what: str, largest: int | None) -> None:
     """On a GPU such a batch is done in pieces, if those fit; on the CPU the system ends who takes too much."""
-    fitting = f"training.batch_tokens={int(SAFE * largest)} fits" if largest else "not even a small batch fits"
+    fitting = (
+        f"training.{recipe.batch_key}={max(1, int(SAFE * largest))} fits" if largest else "not even a small batch fits"
+    )
     if largest is None and "prediction" in what:
         fitting = "let it be tried (without --no-trial), which finds what fits"
     again = "" if recipe.training.align else ", or turn on training.checkpoint_activations"
-    todo = f"{fitting}; or lower data.max_length or model.width{again}"
+    smaller = "model.image" if recipe.task == "vision" else "data.max_length"
+    todo = f"{fitting}; or lower {smaller} or model.width{again}"
     there = f" ({in_words(began['limit'])} may be used)" if began["limit"] is not None else ""
     in_pieces = began["device"] == "cuda" and largest is not None and not recipe.training.shard
     slow = ": the run would do it in pieces, which is slow" if in_pieces else ""
-    where = f"training.batch_tokens={recipe.training.batch_tokens}"
+    where = f"training.{recipe.batch_key}={recipe.batch_size}"
     report.add("warning" if in_pieces else "error", "memory", f"{what}{there}{slow}", where, todo)
 
 

@@ -34,7 +34,7 @@ class Measured:
 
 
 def check_speed(recipe: Recipe, measured: Measured, report: Report, fits: int | None) -> None:
-    """`fits`: the largest batch_tokens that fits, where it is known."""
+    """`fits`: the largest batch that fits, where it is known."""
     training = recipe.training
     if measured.device == "cuda":
         _on_gpu(recipe, measured, report)
@@ -47,7 +47,7 @@ def check_speed(recipe: Recipe, measured: Measured, report: Report, fits: int | 
     if measured.padding is not None and measured.padding > MUCH_PADDING:
         slow(
             f"{measured.padding:.0%} of what is computed is padding",
-            f"training.batch_tokens={training.batch_tokens}, data.max_length={recipe.data.max_length}",
+            f"training.{recipe.batch_key}={recipe.batch_size}, data.max_length={recipe.data.max_length}",
             f"{'' if training.align else 'training.pack=true (Transformers), or '}smaller batches: their sentences are "
             "more alike",
         )
@@ -67,18 +67,18 @@ def check_speed(recipe: Recipe, measured: Measured, report: Report, fits: int | 
             "put the cache on a faster disk (JUMOK_CACHE)" if not training.bpe_dropout else "turn it off, or accept it",
             bad=False,
         )
-    if training.accumulate > 1 and fits is not None and fits >= training.accumulate * training.batch_tokens:
+    if training.accumulate > 1 and fits is not None and fits >= training.accumulate * recipe.batch_size:
         slow(
             f"{training.accumulate} batches make an update, but one of their size fits into memory",
             f"training.accumulate={training.accumulate}",
-            f"training.accumulate=1 training.batch_tokens={training.accumulate * training.batch_tokens}",
+            f"training.accumulate=1 training.{recipe.batch_key}={training.accumulate * recipe.batch_size}",
             bad=measured.device == "cuda",
         )
-    if training.checkpoint_activations and fits is not None and fits >= 3 * training.batch_tokens:
+    if training.checkpoint_activations and fits is not None and fits >= 3 * recipe.batch_size:
         slow(
             "activations are computed twice, though there is memory for them",
             "training.checkpoint_activations=true",
-            "turn it off, or raise training.batch_tokens",
+            f"turn it off, or raise training.{recipe.batch_key}",
         )
     _model(recipe, slow)
 
@@ -125,7 +125,7 @@ def _on_gpu(recipe: Recipe, measured: Measured, report: Report) -> None:
         report.add("note", "speed", what, "training.compile=false", "training.compile=true: a minute once, then faster")
     if measured.mfu is not None and measured.mfu < LOW_MFU:
         what = f"only {measured.mfu:.1%} of the GPU's speed is used: it waits for work to be launched"
-        where = f"training.batch_tokens={training.batch_tokens}"
+        where = f"training.{recipe.batch_key}={recipe.batch_size}"
         todo = "larger batches" if training.align else "larger batches, training.compile=true, training.graphs=auto"
         report.add("warning", "speed", what, where, todo)
 

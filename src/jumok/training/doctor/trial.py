@@ -88,7 +88,7 @@ class Patient:
         numbers = sum(parameter.numel() for parameter in parameters)
         self._prepare()
         libraries = 0 if self.device.type == "cuda" else (resident() or 0) - 3 * weights
-        worst = worst_batch(self.task, self.recipe.training.batch_tokens)
+        worst = worst_batch(self.task, self.recipe.batch_size)
         batch = self.task.batches(0)[0] if worst is None else worst.batch
         some = [few_rows(batch, COUNTED_ROWS, after) for after in (0.0, 0.5, 1.0)]  # rows may differ in length
         activations, largest = map(max, zip(*(self._of_all(part, len(batch)) for part in some), strict=True))
@@ -133,7 +133,7 @@ class Patient:
         return sum(kept.values()), max(kept.values(), default=0)
 
     def attempt(self, budget: int) -> dict[str, Any]:
-        """One update on the worst batch that this `training.batch_tokens` can make."""
+        """One update on the worst batch that a batch of this size can be."""
         worst = worst_batch(self.task, budget)
         if worst is None:
             worst_one, whole = self.task.batches(0)[0], True

@@ -1,4 +1,4 @@
-"""The batch that needs the most memory, for any `training.batch_tokens`."""
+"""The batch that needs the most memory, for any size of a batch (`Recipe.batch_key`)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
 from jumok.tasks.pretraining import PretrainingTask
 from jumok.tasks.translation import TranslationTask
+from jumok.tasks.vision import VisionTask
 from jumok.training.doctor.lengths import stride, widths_of
 from jumok.training.flops import flops_of
 
@@ -45,6 +46,9 @@ def worst_batch(task: Task, budget: int) -> Worst | None:
     if isinstance(task, ExampleTask):
         number, chosen, whole = _worst_rows(task, [rows.lengths for rows in task.rows], budget)
         return Worst(task.batch(number, chosen), whole)
+    if isinstance(task, VisionTask):
+        store = task.stores[0]
+        return Worst(store.batch(np.arange(budget) % len(store), task.labels[0]), budget > len(store))
     if isinstance(task, PretrainingTask):
         return _worst_masked(task, budget)
     return None

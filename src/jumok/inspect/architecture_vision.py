@@ -1,0 +1,60 @@
+"""Which parts a Vision Transformer has."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from jumok.inspect.architecture import Architecture, Column, Part
+from jumok.inspect.architecture_parts import Told, linear_sizes, norm_part, size, stack_parts
+from jumok.layers.embedding import Patches
+from jumok.layers.position import Grid
+from jumok.models.vit import ImageLabeller, Vit
+
+POOLED = {
+    "class": "of the class token",
+    "mean": "the mean over all patches",
+    "sequence": "a mean over all patches, weighed by what they say of themselves",
+}
+
+
+def vision_architecture(model: ImageLabeller, told: Told, name: str, notes: tuple[str, ...] = ()) -> Architecture:
+    reader, section = model.reader, model.section
+    pooled = Part("pooling", "plain", POOLED[section.pooling], "", 0 if model.weigh is None else size(model.weigh))
+    parts = [*_patches(reader, told), *stack_parts(reader.encoder, told), pooled]
+    if not isinstance(model.norm, nn.Identity):
+        parts.append(norm_part(model.norm, told))
+    parts.append(Part("scores", "output", linear_sizes(model.scores), told.of(model.scores), size(model.scores)))
+    kind = "Vision Transformer" if section.stem == "patch" else "Compact Convolutional Transformer"
+    column = Column(kind, "images", told.input, tuple(parts), "the class")
+    grid = section.grid
+    letters = ("B images", f"{reader.added + grid[0] * grid[1]} tokens: {_tokens(reader)}")
+    return Architecture(f"{name}: {kind}", (column,), (), size(model), letters, notes)
+
+
+def _tokens(reader: Vit) -> str:
+    section, grid = reader.section, reader.section.grid
+    told = [f"{grid[0]} × {grid[1]} patches"]
+    if section.registers:
+        told.insert(0, f"{section.registers} register{'s' * (section.registers > 1)}")
+    if section.pooling == "class":
+        told.insert(0, "the class token")
+    return ", ".join(told)
+
+
+def _patches(reader: Vit, told: Told) -> list[Part]:
+    section, stem = reader.section, reader.stem
+    if isinstance(stem, Patches):
+        about = f"of {section.patch[0]} × {section.patch[1]} pixels, {linear_sizes(stem.map)}"
+        parts = [Part("patches", "embedding", about, told.of(stem), size(stem))]
+    else:
+        count = len(stem.layers)
+        about = f"{count} layer{'s' * (count > 1)} of 3 × 3, each with the largest of 3 × 3 at every second place"
+        parts = [Part("convolutions", "embedding", about, told.of(stem), size(stem))]
+    if isinstance(reader.positions, Grid):
+        about = f"learned, {section.grid[0]} × {section.grid[1]} places, added"
+        parts.append(Part("positions", "plain", about, "", size(reader.positions)))
+    elif reader.positions is not None:
+        parts.append(Part("positions", "plain", "sines of row and column, added"))
+    if reader.tokens is not None:
+        parts.append(Part("tokens", "plain", f"{_tokens(reader)}, in this order", "", reader.tokens.numel()))
+    return parts

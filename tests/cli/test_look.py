@@ -1,0 +1,158 @@
+"""`jumok look` on a small run: maps, pages and what the weights show are written; what cannot be, is refused."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.cli.main import run
+
+MODEL = {"kind": "vit", "image": [8, 12], "patch": [4, 2], "width": 16, "heads": 2, "layers": 2, "feed_forward": 16}
+COLOURS = {"red": (200, 40, 40), "초록": (40, 200, 40), "blue": (40, 40, 200)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("look")
+    chance = np.random.default_rng()
+    for name, colour in COLOURS.items():
+        (place / "images" / name).mkdir(parents=True)
+        for number in range(4):
+            pixels = np.clip(colour + chance.normal(0, 40, (14, 20, 3)), 0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(place / "images" / name / f"{number}.png")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUMOK_CACHE", str(place / "cache"))
+        for run_name, keys in (("run", {}), ("lost", {"position": "none", "pooling": "mean"})):
+            training = {"batch_images": 6, "updates": 2, "warmup": 1, "metric": "accuracy"}
+            raw: dict[str, Any] = {
+                "task": "vision", "threads": 1, "device": "cpu", "data": {"train": {"images": [str(place / "images")]}},
+                "model": {**MODEL, **keys}, "training": training,
+            }  # fmt: skip
+            api.train(recipes.check(raw, "test"), place / run_name, quiet=True, report=False)
+    (place / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    return place
+
+
+def look(folder: Path, *words: str, name: str = "run") -> int:
+    places = {"ONE": "images/red/0.png", "OTHER": "images/초록/1.png", "FOLDER": "images", "BROKEN": "broken.png"}
+    given = [str(folder / places[word]) if word in places else word.replace("OUT/", f"{folder}/") for word in words]
+    return run(["look", "--run", str(folder / name), "--device", "cpu", *given])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("ONE", "--out", "OUT/all.png"),
+        ("ONE", "OTHER", "--layer", "0", "--head", "1", "--from", "1,3", "--out", "OUT/one.svg"),
+        ("ONE", "--kind", "rollout", "--from", "5", "--dark", "--out", "OUT/rollout.png"),
+        ("ONE", "OTHER", "--kind", "gradient", "--label", "초록", "--out", "OUT/gradient.png"),
+        ("--what", "filters", "--out", "OUT/filters.png"),
+        ("--what", "positions", "--out", "OUT/positions.svg"),
+        ("--what", "distance", "--images", "FOLDER", "--out", "OUT/distance.png"),
+    ],
+)
+def test_pictures_are_written(folder: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, *words) == 0, capsys.readouterr().err
+    out = folder / words[-1].removeprefix("OUT/")
+    assert str(out) in capsys.readouterr().out
+    if out.suffix == ".svg":
+        assert ElementTree.fromstring(out.read_text(encoding="utf-8")).tag.endswith("svg")
+    else:
+        with Image.open(out) as picture:
+            picture.load()
+
+
+def test_the_numbers_of_maps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, "ONE", "OTHER", "--from", "class", "--out", "OUT/maps.json") == 0
+    told = json.loads((folder / "maps.json").read_text(encoding="utf-8"))
+    assert told["about"] == "attention of layer 1, from the class token"
+    assert [Path(one["name"]).name for one in told["images"]] == ["0.png", "1.png"]
+    for one in told["images"]:
+        assert one["label"] in COLOURS
+        assert [each["name"] for each in one["maps"]] == ["mean of heads", "head 0", "head 1"]
+        for each in one["maps"]:
+            assert np.shape(each["values"]) == (2, 6)
+            assert np.sum(each["values"]) + each["elsewhere"] == pytest.approx(1.0, abs=1e-4)
+    said = capsys.readouterr().out
+    assert "0.png: " in said
+    assert "%" in said
+
+
+def test_the_page(folder: Path) -> None:
+    assert look(folder, "ONE", "--layer", "0", "--from", "7", "--label", "blue", "--out", "OUT/page.html") == 0
+    text = (folder / "page.html").read_text(encoding="utf-8")
+    assert '"first":[0,-1,7]' in text
+    assert "초록" in text
+    assert "https:" not in text
+
+
+def test_distances_as_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, "--what", "distance", "--images", "FOLDER", "--most", "5") == 0
+    assert "4 heads look: mean attention distance over 5 images of 8×12 pixels" in capsys.readouterr().out
+    assert look(folder, "ONE", "OTHER", "--what", "distance", "--json", "--out", "OUT/distance.json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == json.loads((folder / "distance.json").read_text(encoding="utf-8"))
+    assert told["images"] == 2
+    assert len(told["layers"]) == 2
+    assert look(folder, "--what", "filters", "--out", "OUT/filters.json") == 0
+    assert look(folder, "--what", "positions", "--out", "OUT/positions.json") == 0
+    assert np.shape(json.loads((folder / "positions.json").read_text())["cosine"]) == (12, 12)
+
+
+def test_what_cannot_be_read_is_left_out_of_a_measure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, "ONE", "BROKEN", "--what", "distance") == 0
+    captured = capsys.readouterr()
+    assert "over 1 image of" in captured.out
+    assert "broken.png" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ONE", "--layer", "2", "--out", "OUT/x.png"], "layers 0 to 1"),
+        (["ONE", "--head", "2", "--out", "OUT/x.png"], "heads 0 to 1"),
+        (["ONE", "--from", "12", "--out", "OUT/x.png"], "2 rows of 6 patches"),
+        (["ONE", "--from", "left", "--out", "OUT/x.png"], '"left" is no patch'),
+        (["ONE", "--kind", "rolout", "--out", "OUT/x.png"], 'Did you mean "rollout"'),
+        (["ONE", "--kind", "rollout", "--layer", "0", "--out", "OUT/x.png"], "all layers"),
+        (["ONE", "--kind", "gradient", "--from", "3", "--out", "OUT/x.png"], "the whole image"),
+        (["ONE", "--kind", "gradient", "--label", "bleu", "--out", "OUT/x.png"], 'Did you mean "blue"'),
+        (["ONE", "--label", "blue", "--out", "OUT/x.png"], "--kind gradient"),
+        (["ONE", "--kind", "gradient", "--out", "OUT/x.html"], "shows all kinds"),
+        (["ONE", "OTHER", "--out", "OUT/x.html"], "a page is about one image"),
+        (["ONE", "--out", "OUT/x.gif"], "none of .png"),
+        (["ONE", "--out", "OUT/missing/x.png"], "no folder"),
+        (["ONE", "--dark", "--out", "OUT/x.html"], "--dark"),
+        (["ONE"], "--out look.png"),
+        (["--out", "OUT/x.png"], "name an image"),
+        (["BROKEN", "--out", "OUT/x.png"], "broken.png"),
+        (["nowhere.png", "--out", "OUT/x.png"], "nowhere.png"),
+        (["ONE", "--json", "--out", "OUT/x.png"], "--what distance"),
+        (["--what", "filter", "--out", "OUT/x.png"], 'Did you mean "filters"'),
+        (["--what", "filters"], "--out filters.png"),
+        (["--what", "filters", "--out", "OUT/x.html"], "none of .png"),
+        (["ONE", "--what", "positions", "--out", "OUT/x.png"], "the model alone"),
+        (["--what", "distance"], "--images"),
+        (["--what", "distance", "--layer", "1", "--images", "FOLDER"], "--what is not"),
+    ],
+)
+def test_what_is_refused(folder: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, *words) == 2
+    assert said in capsys.readouterr().err
+    assert not (folder / "x.png").exists()
+
+
+def test_a_model_without_positions_and_one_without_images(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, "--what", "positions", "--out", "OUT/x.png", name="lost") == 2
+    assert "has no positions" in capsys.readouterr().err
+    assert look(folder, "ONE", "--out", "OUT/lost.html", name="lost") == 0
+    assert "mean of all patches" in (folder / "lost.html").read_text(encoding="utf-8")
+    assert look(folder, "--what", "filters", "--out", "OUT/x.png", name="nowhere") == 2
