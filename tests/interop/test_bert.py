@@ -150,7 +150,8 @@ def test_the_old_names_are_the_same_weights() -> None:
         ({"position_embedding_type": "relative_key"}, "relative_key"),
         ({"hidden_act": "gelu_new"}, "hidden_act 'gelu_new'"),
         ({"hidden_size": None}, "hidden_size"),
-        ({"num_attention_heads": 7}, "not divisible by heads 7"),
+        ({"num_attention_heads": 7}, "config.json: hidden_size 32 is not divisible by num_attention_heads 7"),
+        ({"num_hidden_layers": "two"}, "num_hidden_layers: it must be a whole number"),
         ({"is_decoder": True}, "is a decoder"),
     ],
 )

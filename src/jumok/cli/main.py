@@ -29,6 +29,7 @@ from jumok.cli import (
     imports,
     lab,
     ladder,
+    look,
     patterns,
     positions,
     predict,
@@ -104,6 +105,7 @@ app.command("attribute")(attribute.attribute)
 app.command("gates")(gates.gates)
 app.command("positions")(positions.positions)
 app.command("patterns")(patterns.patterns)
+app.command("look")(look.look)
 app.add_typer(lab.app, name="lab")
 app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")

@@ -154,7 +154,8 @@ def resampled(places_HWD: Tensor, grid: tuple[int, int], antialias: bool) -> Ten
     """Vectors of a grid brought to another one; as they are, where it is the same."""
     if tuple(places_HWD.shape[:2]) == grid:
         return places_HWD
-    places_1DHW = places_HWD.permute(2, 0, 1)[None].float()
+    # channels last: for others PyTorch's antialiased way to a single column is wrong on a CPU (2.13)
+    places_1DHW = places_HWD[None].permute(0, 3, 1, 2).float()
     found = F.interpolate(places_1DHW, grid, mode="bicubic", antialias=antialias, align_corners=False)
     return found[0].permute(1, 2, 0)
 

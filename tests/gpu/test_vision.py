@@ -1,0 +1,115 @@
+"""Images on a GPU: recorded and compiled updates are the plain ones, a resumed run is the undisturbed one, and what is
+computed is what the CPU computes."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import VitSection
+from jumok.tasks.build import build_task
+from jumok.training.optimizer import build_optimizer
+from jumok.training.precision import Precision
+from jumok.training.run import RunFolder
+from jumok.training.step import Step
+from jumok.training.verify import differences
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU (make gpu-check)")
+SMALL = ["data.train.pairs=300", "data.valid.pairs=60", "model.width=64", "model.heads=2", "model.layers=2"]
+SMALL += ["training.batch_images=64", "training.epsilon=0.001", "device=cuda", "threads=1", "training.warmup=0"]
+VARIED = ["augment.crop=3", "augment.flip=true", "augment.rand_augment=2", "augment.erase=0.25", "augment.mixup=0.8"]
+VARIED += ["augment.cutmix=1.0", "model.stochastic_depth=0.2", "model.dropout=0.1"]
+STILL = ["augment.crop=0"]
+
+
+@pytest.fixture(autouse=True)
+def _full_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "cache"))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+
+
+def trained(keys: list[str], updates: int = 6, dtype: torch.dtype = torch.float32) -> Any:
+    """Losses, norms, and all weights after some updates; and what was said."""
+    recipe = recipes.read("vit-demo", [*SMALL, *keys])
+    device = torch.device("cuda")
+    task = build_task(recipe, device, lambda text: None, None)
+    objective = task.objective.to(device)
+    said: list[str] = []
+    optimizer = build_optimizer(objective, recipe.training)
+    step = Step(objective, optimizer, recipe.training, 1, Precision(dtype, device), said.append)
+    values = [step(task.batches(update), update, 1e-3).values() for update in range(updates)]
+    numbers = torch.tensor([[one["loss"], one["gradient_norm"]] for one in values])
+    weights = torch.cat([parameter.detach().flatten() for parameter in objective.parameters()]).cpu()
+    return numbers, weights, step, said
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("pooling", ["class", "mean"])
+def test_recorded_updates_are_the_plain_ones(dtype: torch.dtype, pooling: str) -> None:
+    keys = [*VARIED, "exact=false", f"model.pooling={pooling}"]
+    plain = trained([*keys, "training.graphs=false"], dtype=dtype)
+    recorded = trained([*keys, "training.graphs=true"], dtype=dtype)
+    assert len(recorded[2].graphs.recordings) == 1, recorded[3]
+    torch.testing.assert_close(recorded[0], plain[0], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(recorded[1], plain[1], rtol=1e-2, atol=2e-3)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+@pytest.mark.parametrize("keys", [[], ["model.stem=convolution", "model.pooling=sequence"]], ids=["patches", "cct"])
+def test_compiled_updates_are_the_plain_ones(keys: list[str]) -> None:
+    keys = [*STILL, *keys, "exact=false"]
+    plain = trained([*keys, "training.graphs=false"])
+    compiled = trained([*keys, "training.graphs=true", "training.compile=true"])
+    assert "compiled in" in compiled[3][0], compiled[3]
+    torch.testing.assert_close(compiled[0], plain[0], rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(compiled[1], plain[1], rtol=1e-2, atol=2e-3)
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs Triton")
+def test_all_that_varies_can_be_compiled() -> None:
+    numbers, _, _, said = trained([*VARIED, "exact=false", "training.compile=true"], updates=3)
+    assert "compiled in" in said[0], said
+    assert torch.isfinite(numbers).all()
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"stem": "convolution", "stem_layers": 2, "pooling": "sequence"}, {"registers": 2}]
+)
+def test_the_gpu_computes_what_the_cpu_does(keys: dict[str, Any]) -> None:
+    model = ImageLabeller(VitSection(width=64, heads=2, layers=2, feed_forward=128, **keys), 10).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    images = torch.randint(0, 256, (5, 3, 32, 32), dtype=torch.uint8)
+    with torch.no_grad():
+        expected = model(images)
+        torch.testing.assert_close(model.cuda()(images.cuda()).cpu(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
+    keys = [*SMALL, *VARIED, "training.updates=12", "training.validate_every=5", "training.checkpoint_every=5"]
+    recipe = recipes.read("vit-demo", [*keys, "training.log_every=1", "training.ema=0.9"])
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    api.train(recipe, whole, quiet=True, report=False)
+
+    class Stop:
+        """Ends the run in the middle, as a kill would."""
+
+        def event(self, event: str, update: int, values: dict[str, object]) -> None:
+            if event == "train" and update == 8:
+                raise KeyboardInterrupt
+
+        def close(self) -> None:
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        api.train(recipe, cut, quiet=True, report=False, sinks=[Stop()])  # type: ignore[list-item]
+    api.train(None, cut, resume=True, quiet=True, report=False)
+    assert differences(RunFolder(whole), RunFolder(cut)) == []
