@@ -142,7 +142,10 @@ def test_keys_that_the_start_decides_are_refused(bert: Path, ask: Ask, tmp_path:
     assert ask(*start, "model.width=16", "training.freeze=1")[0] == 0
     own = tmp_path / "own.yaml"
     own.write_text("task: classification\ndata: {train: {grammar: en}}\nmodel: {kind: bert, width: 64}\n")
-    assert ask("train", own, "--train", data, "--start", bert, *KEYS, "data.max_length=64", "--run", tmp_path / "o")[0] == 0
+    assert (
+        ask("train", own, "--train", data, "--start", bert, *KEYS, "data.max_length=64", "--run", tmp_path / "o")[0]
+        == 0
+    )
 
 
 def test_what_comes_next_fits_what_was_learned(ask: Ask, tmp_path: Path) -> None:

@@ -117,7 +117,10 @@ def test_a_very_long_line_is_cut_and_not_a_disaster(runs: Path, ask: Ask, tmp_pa
 def test_what_is_cut_is_told_once(runs: Path, ask: Ask, tmp_path: Path) -> None:
     long = "The cat sleeps . " * 200
     file = write(tmp_path, f"{long}\nshort\n" * 700)  # more than are read at once
-    for arguments in (("predict", file, "--run", runs / "labels"), ("predict", file, "--run", runs / "labels", "--json")):
+    for arguments in (
+        ("predict", file, "--run", runs / "labels"),
+        ("predict", file, "--run", runs / "labels", "--json"),
+    ):
         code, _, err = ask(*arguments)
         assert code == 0
         assert err.count("cut there") == 1
@@ -130,7 +133,9 @@ def test_what_is_cut_is_told_once(runs: Path, ask: Ask, tmp_path: Path) -> None:
     assert "1 of 2 texts are longer" in ask("predict", pair, "--run", runs / "alike")[2]
     assert "cut" not in ask("predict", few, "--run", runs / "tags")[2], "tags are read through windows"
     data = write(tmp_path, f"text\tlabel\n{long}\torder\nb\tnegation\n", "data.tsv")
-    assert "1 of 2 texts are longer than data.max_length" in ask("evaluate", "--run", runs / "labels", "--data", data)[1]
+    assert (
+        "1 of 2 texts are longer than data.max_length" in ask("evaluate", "--run", runs / "labels", "--data", data)[1]
+    )
     said = ask("evaluate", "--run", runs / "labels", "--data", data, "--json")
     assert "1 of 2 texts are longer than data.max_length" in said[2]
     asked = ["--question", long, "--context", "The cat ."]

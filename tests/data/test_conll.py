@@ -96,7 +96,11 @@ def test_what_is_no_conll(write: Write) -> None:
     """A table of texts, and plain text: said so, and what is wanted instead."""
     table = "text\tlabel\nA warm film.\tgood\nLong and dull.\tbad\nI left early.\tbad\n"
     plain = "The cat sleeps.\nThe dog does not.\n"
-    for text, words in ((table, "like a table of texts"), (plain, "looks like plain text"), ("one\ntwo\n", "A CoNLL file")):
+    for text, words in (
+        (table, "like a table of texts"),
+        (plain, "looks like plain text"),
+        ("one\ntwo\n", "A CoNLL file"),
+    ):
         with pytest.raises(BadInput, match=words) as caught:
             read(write(text))
         assert "a.conll" in str(caught.value)

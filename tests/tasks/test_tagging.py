@@ -220,7 +220,7 @@ def test_one_tag_alone_is_told_with_its_column(tmp_path: Path) -> None:
 def test_a_sentence_alone_cannot_be_kept_back(tmp_path: Path) -> None:
     file = tmp_path / "train.conll"
     file.write_text("the DET\ncat NOUN\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="a single sentence of 2 words.*a blank line behind each sentence.*--valid"):
+    with pytest.raises(BadInput, match=r"a single sentence of 2 words.*a blank line behind each sentence.*--valid"):
         build_task(recipe_of("tag", file), CPU, lambda _: None)
 
 
@@ -229,7 +229,7 @@ def test_the_only_sentence_with_a_tag_is_learned_from(tmp_path: Path) -> None:
     sentences = ["the DET\ncat NOUN"] * 5 + [f"w{n} RARE{n}" for n in range(5)]
     chance.shuffle(sentences)
     file.write_text("\n\n".join(sentences) + "\n", encoding="utf-8")
-    for seed in range(8):
-        task: Any = build_task(recipe_of("tag", file, f"seed={seed}"), CPU, lambda _: None)
+    for number in range(8):
+        task: Any = build_task(recipe_of("tag", file, f"seed={number}"), CPU, lambda _: None)
         assert {tag for item in task.kept[0] for tag in item.tags} == {"DET", "NOUN"}
         assert sum(task.labelling.counts) == 13

@@ -15,9 +15,11 @@ from torch import Tensor
 from jumok import api
 from jumok import recipe as recipes
 from jumok.errors import BadInput
+from jumok.interop.wordpiece import tokenizer_of
 from jumok.recipe import BertSection, Recipe, TransformerSection
 from jumok.tasks.build import build_task
 from jumok.tasks.example_task import ExampleTask
+from jumok.tasks.vocabulary import save_tokenizers
 from jumok.training.loop import Loop
 from jumok.training.run import RunFolder
 from jumok.training.starting import put_weights, refuse_named, with_start
@@ -173,14 +175,14 @@ def test_layers_are_counted_in_the_model_that_is_started_from(place: Path) -> No
     with pytest.raises(BadInput, match=r"start: .*pretrained: training\.freeze 3: the model has 2 layers"):
         with_start(labels(place, "training.freeze=3"))
     assert with_start(labels(place, "training.freeze=2")).training.freeze == 2
-    with pytest.raises(BadInput, match="data.max_length 65 is more than model.max_positions 64"):
+    with pytest.raises(BadInput, match=r"data\.max_length 65 is more than model\.max_positions 64"):
         with_start(labels(place, "data.max_length=65"))
     with pytest.raises(BadInput, match=r"training\.freeze 5: the model has 4 layers"):
         labels(place, "training.freeze=5", "start=null")
     keys = [f"start={place / 'pretrained'}", "training.freeze=2", "data.window=60"]
     smaller = recipes.read("bert-tiny", [*keys, "model.layers=1", "model.max_positions=32"])
     assert with_start(smaller).training.freeze == 2, "what only stands in the recipe does not count"
-    with pytest.raises(BadInput, match="model.max_positions 64 is less than data.window 70"):
+    with pytest.raises(BadInput, match=r"model\.max_positions 64 is less than data\.window 70"):
         with_start(recipes.read("bert-tiny", [*keys, "data.window=70"]))
 
 
@@ -207,6 +209,21 @@ def test_keys_that_agree_or_are_a_recipes_own_are_no_trouble(place: Path) -> Non
     for key in ("model.width=32", "model.encoder_layers=3"):
         with pytest.raises(BadInput, match=key.partition("=")[0]):
             refuse_named(translation(place, key), [key])
+
+
+def test_a_translator_starts_from_any_vocabulary_with_its_special_tokens_in_place(place: Path, tmp_path: Path) -> None:
+    """Where it was made does not matter."""
+    ours = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    for name, tokens in {"fits": ours, "elsewhere": [*ours[:2], *WORDS, *ours[2:5]]}.items():
+        theirs, run = tmp_path / f"{name}-vocabulary", tmp_path / name
+        theirs.mkdir()
+        written(theirs / "vocab.txt", tokens)
+        shutil.copytree(place / "pretrained", run)
+        shutil.rmtree(run / "tokenizer")
+        save_tokenizers(run / "tokenizer", {"text": tokenizer_of(theirs)})
+    assert with_start(translation(place, f"start={tmp_path / 'fits'}")).model.kind == "transformer"
+    with pytest.raises(BadInput, match=r"\[PAD\], \[CLS\] and \[SEP\] at 0, 12 and 13.* at 0, 2 and 3"):
+        with_start(translation(place, f"start={tmp_path / 'elsewhere'}"))
 
 
 class Stop(Exception):

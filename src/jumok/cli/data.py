@@ -1,4 +1,4 @@
-"""`jumok data`: look at a corpus, fetch a public one, write the embedded one to files."""
+"""`jumok data`: look at a corpus, fetch a public one, write the embedded ones to files."""
 
 from __future__ import annotations
 
@@ -164,3 +164,29 @@ def _write_columns(paths: list[Path], rows: Iterator[tuple[str, ...]]) -> int:
         for part in parts:
             part.unlink(missing_ok=True)
     return count
+
+
+@app.command()
+def draw(
+    folder: Annotated[Path, typer.Argument(help="A new folder: a folder in it for each class.")],
+    images: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many.")] = 100,
+    split: Annotated[str, typer.Option(help="train, valid or test: none is in two of them.")] = "test",
+    size: Annotated[int, typer.Option(min=8, max=1024, help="Height and width in pixels.")] = 32,
+) -> None:
+    """Write images of the embedded set as PNG files, in a folder for each class."""
+    from PIL import Image
+
+    from jumok.data.images.drawn import CLASSES, labels_of
+    from jumok.data.images.drawn import draw as drawn
+    from jumok.files import disk_errors_named
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder} is there already: name a new folder")
+    with disk_errors_named("writing images", folder, "Free some space, or name another folder."):
+        for start in range(0, images, 1000):
+            numbers = list(range(start, min(start + 1000, images)))
+            for number, label, pixels in zip(numbers, labels_of(numbers), drawn(numbers, split, size), strict=True):
+                place = folder / CLASSES[int(label)]
+                place.mkdir(parents=True, exist_ok=True)
+                Image.fromarray(pixels).save(place / f"{number:06}.png")
+    typer.echo(f"{images:,} images of {len(CLASSES)} classes: {folder}")

@@ -18,6 +18,8 @@ from jumok.layers.linear import linear
 from jumok.layers.packed_attention import packed_attention, padded
 from jumok.layers.position import rotate
 from jumok.layers.products import linear_map
+from jumok.layers.short_attention import short_attention
+from jumok.layers.short_attention import suits as suits_short
 from jumok.layers.spans import Spans
 from jumok.layers.tap import Tap
 
@@ -85,6 +87,10 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
         """x looks at `memory`; without one at itself, and at its past where it has one."""
+        if memory is None and past is None and self._short(x_BTD, look):
+            qkv_BT3HD = self._product(x_BTD).unflatten(-1, (3, self.heads, self.head_width))
+            assert self.scorer.inner_scale is not None
+            return self.output(short_attention(qkv_BT3HD, self.scorer.inner_scale).flatten(2))
         if memory is None:
             query, memory = self._own(x_BTD, look.turns)
             if past is not None:
@@ -111,15 +117,26 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of the same words. On a GPU from one product: three narrow ones leave it half idle,
         and their gradients of x would have to be added up."""
         if self.training and self.in_one(x_BTD):
-            maps = (self.query, self.key, self.value)
-            weight, bias = torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps])
-            parts = torch.split(linear_map(x_BTD, weight, bias), [one.out_features for one in maps], dim=-1)
+            widths = [one.out_features for one in (self.query, self.key, self.value)]
+            parts = torch.split(self._product(x_BTD), widths, dim=-1)
             query, key, value = (part.reshape(*part.shape[:-1], -1, self.head_width) for part in parts)
             own = KeyValue(key if turns is None else rotate(key, turns), value)
         else:
             query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
             own = self.project(x_BTD, turns)
         return query if turns is None else rotate(query, turns), own
+
+    def _product(self, x_BTD: Tensor) -> Tensor:
+        """Queries, keys and values side by side."""
+        maps = (self.query, self.key, self.value)
+        return linear_map(x_BTD, torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps]))
+
+    def _short(self, x_BTD: Tensor, look: Look) -> bool:
+        """Whether all there is to it is short rows that see themselves, so that one kernel can take the product whole."""
+        asked = look.causal or any(x is not None for x in (look.mask, look.bias, look.turns, look.spans, look.coverage))
+        learns = self.training and self.in_one(x_BTD) and not self.dropout
+        plain = learns and not asked and self.groups == self.heads and not self.tap.watched
+        return plain and suits_short(x_BTD, self.head_width)
 
     def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
         dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale

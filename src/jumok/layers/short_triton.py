@@ -9,7 +9,8 @@ needs, so each number is read once and written once, and nothing is added up acr
 
 L_i is the logarithm of the sum of the exponentials. A row of scores is there as a whole: δ needs no o. Queries, keys and
 values come as one tensor, the product they are computed in, and so do their gradients. A tile must be a power of two, so
-a row is cut in two blocks, 65 tokens in 64 and 16: a single tile of 128 × 128 would be waste to three quarters.
+a row is cut in two blocks, a and b, 65 tokens in 64 and 16: a single tile of 128 × 128 would be waste to three quarters.
+The tensor cores of Hopper multiply 64 rows at a time, so what belongs to block b stands in columns (`_turned`).
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ LOG2E = tl.constexpr(1.4426950408889634)
 @dataclass(frozen=True)
 class Tiles:
     """How a program works: so many heads of a row one after another, in so many warps; while it computes one, `stages`
-    − 1 others are on their way to it."""
+    − 1 others are on their way to it. With fewer registers for each thread more programs fit in at a time."""
 
     heads: int = 1
     warps: int = 4
-    stages: int = 2
+    stages: int = 1
+    registers: int | None = None
 
 
 def blocks_of(tokens: int) -> tuple[int, int]:
@@ -44,6 +46,11 @@ def blocks_of(tokens: int) -> tuple[int, int]:
 
 def tiles_of(qkv: Tensor) -> tuple[Tiles, Tiles]:
     """For the forward and for the backward pass (benchmarks/attention_short_gpu.py --tiles)."""
+    first, second = blocks_of(qkv.size(1))
+    if qkv.size(-1) > 64 or second > 16 or qkv.element_size() == 4:
+        return Tiles(), Tiles(warps=8)
+    if second and first == 64:
+        return Tiles(), Tiles(registers=168)  # three programs at a time, where its own choice leaves room for two
     return Tiles(), Tiles()
 
 
@@ -120,9 +127,10 @@ def _constants(qkv: Tensor, tiles: Tiles) -> dict[str, object]:
         "FULL": tokens == first + second,
         "WIDTH": width,
         "WIDTH_2": max(16, triton.next_power_of_2(width)),
-        "PRECISION": "tf32" if tf32 else "ieee",
+        "PRECISION": "tf32" if tf32 else "tf32x3",  # exact to float32, nearly; "ieee" takes minutes to compile
         "num_warps": tiles.warps,
         "num_stages": tiles.stages,
+        "maxnreg": tiles.registers,
     }
 
 
@@ -230,9 +238,7 @@ def _forward(
             query_b = _rows(q, b, tokens, 3 * all_, WIDTH, WIDTH_2)
             key_b = _rows(k, b, tokens, 3 * all_, WIDTH, WIDTH_2)
             value_b = _rows(v, b, tokens, 3 * all_, WIDTH, WIDTH_2)
-        seen_a, level_a = _seen(
-            query_a, key_a, value_a, key_b, value_b, tokens, factor, FIRST, SECOND, FULL, PRECISION
-        )
+        seen_a, level_a = _seen(query_a, key_a, value_a, key_b, value_b, tokens, factor, FIRST, SECOND, FULL, PRECISION)
         tl.store(levels + a, level_a, mask=a < tokens)
         _write_rows(o, seen_a, a, tokens, all_, WIDTH, WIDTH_2)
         if SECOND:

@@ -9,11 +9,9 @@ patch where the model may note what it likes. The class token and registers need
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.data.packing import PackedSide
 from jumok.errors import BadInput
 from jumok.layers.embedding import Convolutions, Patches
 from jumok.layers.linear import for_products, linear
@@ -22,8 +20,6 @@ from jumok.layers.stack import Stack
 from jumok.models.bert import SPREAD
 from jumok.recipe import VitSection
 from jumok.recipe.models import grid_of
-
-MOST_TOKENS = 192  # of an image that goes to the kernel for short sequences: from about 200 on flash is as fast
 
 
 class Vit(nn.Module):
@@ -54,7 +50,6 @@ class Vit(nn.Module):
         # the norm after the pooling is the head's
         final = section.model_copy(update={"final_norm": False}) if section.pooled_norm else section
         self.encoder = Stack(final.model_copy(update={"position": "none"}), section.layers, "self", "encoder")
-        self.kept: dict[tuple[int, int], PackedSide] = {}
         self.apply(self._start)
         if self.tokens is not None:
             nn.init.normal_(self.tokens, std=SPREAD)
@@ -96,21 +91,8 @@ class Vit(nn.Module):
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """(B, T, D) of images (B, C, H, W) with values from 0 to 255: the class token, registers, patches by rows."""
-        embedded_BTD = self.embedded(images_BCHW)
-        hidden: Tensor = self.encoder(embedded_BTD, packed=self._spans(embedded_BTD))
+        hidden: Tensor = self.encoder(self.embedded(images_BCHW))
         return hidden
-
-    def _spans(self, embedded_BTD: Tensor) -> PackedSide | None:
-        """On a GPU an image is what a sentence is: many short ones are one long row to the kernel made for that, where
-        flash attention would fill tiles of 128 with 65 tokens."""
-        batch, tokens, _ = embedded_BTD.shape
-        if not embedded_BTD.is_cuda or tokens > MOST_TOKENS:
-            return None
-        if (batch, tokens) not in self.kept:  # computed once: a recorded CUDA graph reads it there
-            lengths = np.full(batch, tokens)
-            side = PackedSide.of_flat(np.zeros(batch * tokens, np.int64), lengths)
-            self.kept[batch, tokens] = side.to(embedded_BTD.device)
-        return self.kept[batch, tokens]
 
 
 class ImageLabeller(nn.Module):

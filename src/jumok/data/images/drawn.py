@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 CLASSES: tuple[str, ...] = tuple(SHAPES)
 SPLITS = ("train", "valid", "test")
 VERSION = 1  # of the pictures: another number, another key
-CONTRAST = (0.22, 0.45)  # between the shape and the nearest colour of its ground, at least
-GROUND = 0.22  # between each colour of the ground and the middle of the two, in every channel, at most
+CONTRAST = (0.3, 0.6)  # between the shape and the nearest colour of its ground, at least
+GROUND = 0.16  # between each colour of the ground and the middle of the two, in every channel, at most
 STRAY = 3  # strokes behind the shape, at most
 GRAIN = 0.05
 _TOGETHER = 250  # pictures drawn at once: few enough for the processor's cache
@@ -84,10 +84,11 @@ def _draw(dice: Dice, labels: Integers, size: int) -> npt.NDArray[np.uint8]:
     value = texture(dice, size)[:, None] * 2 - 1
     picture = middle[:, :, None, None] + offset[:, :, None, None] * value  # channels first: rows of pixels stay whole
     corners = dice.between(-0.1, 1.1, "stray corners", STRAY, 3, 2)
-    width = dice.between(0.02, 0.05, "stray width", STRAY)
-    shade = dice.between(0, 1, "stray colour", STRAY, 3)
+    width = dice.between(0.02, 0.045, "stray width", STRAY)
+    width[:, -1] *= np.float32(0.75)  # the one in front hides less
+    shade = middle[:, None] + (dice.between(0, 1, "stray colour", STRAY, 3) - middle[:, None]) * np.float32(0.7)
     count = dice.choice(STRAY + 1, "stray count")
-    over = dice.chance(0.3, "stray over")
+    over = dice.chance(0.25, "stray over")
     for stroke in range(STRAY):
         if stroke == STRAY - 1:
             picture = _over(picture, colour, _shapes(dice, labels, size))
@@ -115,7 +116,7 @@ def _colours(dice: Dice) -> tuple[Floats, Floats, Floats]:
     wanted = dice.between(*CONTRAST, "contrast")
     # the corner of all colours that is farthest away always differs enough; a random colour that does comes first
     colour = np.where(middle < np.float32(0.5), np.float32(1), np.float32(0))
-    for candidate in np.moveaxis(dice.between(0, 1, "colour", 8, 3), 1, 0):
+    for candidate in np.moveaxis(dice.between(0, 1, "colour", 16, 3), 1, 0):
         colour = np.where((_contrast(candidate, middle, offset) >= wanted)[:, None], candidate, colour)
     return middle, offset, colour
 

@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from jumok.data.images.drawn_dice import Dice, Floats
 
-SIZE = (0.6, 0.9)  # of the larger side of a shape, as a share of the picture
+SIZE = (0.7, 0.95)  # of the larger side of a shape, as a share of the picture
 LINE = (0.055, 0.085)  # width of a line
 MARGIN = 0.5 / 32  # between the shape and the border
-TURN = 0.25  # tangent of half the largest turn: 28 degrees
-STRETCH, SHEAR = 0.14, 0.16
+TURN = 0.17  # tangent of half the largest turn: 19 degrees
+STRETCH, SHEAR = 0.12, 0.1
 Path = tuple[tuple[float, float], ...]
 
 
@@ -31,8 +31,7 @@ class Shape:
 
     paths: tuple[Path, ...]
     closed: tuple[bool, ...] = (True,)
-    filled: float = 0.6  # the share that is filled
-    any_way: bool = False  # may also be turned by quarters
+    filled: float = 0.75  # the share that is filled
 
 
 def _arc(x: float, y: float, radius: float, first: float, last: float, corners: int) -> Path:
@@ -75,14 +74,14 @@ def _heart(corners: int) -> Path:
 
 SHAPES: dict[str, Shape] = {
     "circle": Shape((_circle(0, 0, 0.9, 24),)),
-    "triangle": Shape((((0, -0.95), (0.95, 0.75), (-0.95, 0.75)),), any_way=True),
+    "triangle": Shape((((0, -0.95), (0.95, 0.75), (-0.95, 0.75)),)),
     "square": Shape((((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),)),
     "star": Shape((_star(),)),
     "cross": Shape((_cross(0.28),)),
-    "crescent": Shape((_crescent(),), any_way=True),
+    "crescent": Shape((_crescent(),)),
     "heart": Shape((_heart(26),)),
     "arrow": Shape(
-        (((-1, -0.24), (0.1, -0.24), (0.1, -0.75), (1, 0), (0.1, 0.75), (0.1, 0.24), (-1, 0.24)),), any_way=True
+        (((-1, -0.24), (0.1, -0.24), (0.1, -0.75), (1, 0), (0.1, 0.75), (0.1, 0.24), (-1, 0.24)),)
     ),
     "bolt": Shape((((0.35, -1), (-0.65, 0.2), (-0.02, 0.2), (-0.35, 1), (0.65, -0.25), (0.05, -0.25)),)),
     "hieut": Shape(  # ㅎ, the last letter of the Korean alphabet
@@ -127,7 +126,8 @@ def _placed(shape: Shape, dice: Dice, width: Floats) -> list[Floats]:
     mirror = np.where(dice.chance(0.5, "mirrored"), -stretch, stretch)
     x = corners[:, 0] * mirror[:, None] + corners[:, 1] * dice.between(-SHEAR, SHEAR, "shear")[:, None]
     y = corners[:, 1] / stretch[:, None]
-    cosine, sine = _turn(dice, shape.any_way)
+    t = dice.between(-TURN, TURN, "turn")[:, None]
+    cosine, sine = (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
     x, y = x * cosine - y * sine, x * sine + y * cosine
     left, top, right, bottom = (edge[:, None] for edge in (x.min(1), y.min(1), x.max(1), y.max(1)))
     margin = (np.float32(MARGIN) + width / 2)[:, None]
@@ -136,15 +136,6 @@ def _placed(shape: Shape, dice: Dice, width: Floats) -> list[Floats]:
     x = margin + (x - left) * scale + (room - (right - left) * scale) * dice.between(0, 1, "x")[:, None]
     y = margin + (y - top) * scale + (room - (bottom - top) * scale) * dice.between(0, 1, "y")[:, None]
     return np.split(np.stack([x, y], -1), np.cumsum([len(path) for path in shape.paths])[:-1], axis=1)
-
-
-def _turn(dice: Dice, any_way: bool) -> tuple[Floats, Floats]:
-    t = dice.between(-TURN, TURN, "turn")[:, None]
-    cosine, sine = (1 - t * t) / (1 + t * t), 2 * t / (1 + t * t)
-    quarters = dice.choice(4 if any_way else 1, "quarters")[:, None]
-    for done in range(3):
-        cosine, sine = np.where(quarters > done, -sine, cosine), np.where(quarters > done, cosine, sine)
-    return cosine, sine
 
 
 def _edges(points: Floats, closed: bool) -> Iterator[tuple[Floats, Floats]]:
