@@ -176,3 +176,22 @@ def test_what_nobody_counted_is_not_guessed() -> None:
     known = flops_of(TranslationObjective(build(Seq2SeqSection(**SEQ2SEQ), SOURCE_WORDS, TARGET_WORDS)))
     assert known is not None
     assert known("no batch") is None
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"stem": "convolution", "stem_layers": 2, "pooling": "sequence"}, {"registers": 3}]
+)
+def test_images_are_counted_as_pytorch_counts_them(keys: dict[str, Any]) -> None:
+    from jumok.data.images.batch import ImageBatch
+    from jumok.models.vit import ImageLabeller
+    from jumok.recipe import Augmentation, VitSection
+    from jumok.tasks.vision import VisionObjective
+
+    model = ImageLabeller(VitSection(image=(16, 24), width=32, heads=2, layers=2, feed_forward=48, **keys), 7)
+    objective = VisionObjective(model, Augmentation(), None, 0.0)
+    flops = flops_of(objective)
+    assert flops is not None
+    batch = ImageBatch(torch.zeros(5, 3, 16, 24, dtype=torch.uint8), torch.zeros(5, dtype=torch.int64))
+    with FlopCounterMode(display=False) as counter, torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        model.eval()(batch.images)
+    assert flops(batch) == pytest.approx(3 * counter.get_total_flops(), rel=0.01)

@@ -132,7 +132,7 @@ class MultiHeadAttention(nn.Module):
         return linear_map(x_BTD, torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps]))
 
     def _short(self, x_BTD: Tensor, look: Look) -> bool:
-        """Whether all there is to it is short rows that see themselves, so that one kernel can take the product whole."""
+        """Whether all there is to it is short rows that see themselves: one kernel takes the product whole."""
         asked = look.causal or any(x is not None for x in (look.mask, look.bias, look.turns, look.spans, look.coverage))
         learns = self.training and self.in_one(x_BTD) and not self.dropout
         plain = learns and not asked and self.groups == self.heads and not self.tap.watched

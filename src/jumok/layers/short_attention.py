@@ -1,10 +1,10 @@
-"""Attention of rows that are short and all of one length, such as the patches of small images: each token sees its whole
-row, and nothing is masked.
+"""Attention of rows that are short and all of one length, such as the patches of small images: each token sees its
+whole row, and nothing is masked.
 
     a_i = Σ_j softmax_j(scale · q_i · k_j) v_j
 
 Queries, keys and values come as the one product they are computed in, and on a GPU its gradient comes back as one: the
-kernel of layers/short_triton.py keeps a whole row in reach, where flash attention would fill tiles of 128 with 65 tokens
+kernel of layers/short_triton.py has a whole row at hand, where flash attention would fill tiles of 128 with 65 tokens,
 and three gradients would have to be put together.
 """
 

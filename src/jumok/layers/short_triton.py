@@ -7,10 +7,10 @@ needs, so each number is read once and written once, and nothing is added up acr
     dp_ij = do_i · v_j            δ_i = Σ_j p_ij dp_ij          ds_ij = p_ij (dp_ij − δ_i)
     dq_i = scale Σ_j ds_ij k_j    dk_j = scale Σ_i ds_ij q_i    dv_j = Σ_i p_ij do_i
 
-L_i is the logarithm of the sum of the exponentials. A row of scores is there as a whole: δ needs no o. Queries, keys and
-values come as one tensor, the product they are computed in, and so do their gradients. A tile must be a power of two, so
-a row is cut in two blocks, a and b, 65 tokens in 64 and 16: a single tile of 128 × 128 would be waste to three quarters.
-The tensor cores of Hopper multiply 64 rows at a time, so what belongs to block b stands in columns (`_turned`).
+L_i is the logarithm of the sum of the exponentials. A row of scores is there as a whole: δ needs no o. Queries, keys
+and values come as one tensor, the product they are computed in, and so do their gradients. A tile must be a power of
+two, so a row is cut in two blocks, a and b, 65 tokens in 64 and 16: a single tile of 128 × 128 would be waste to three
+quarters. The tensor cores of Hopper multiply 64 rows at a time, so what belongs to block b stands in columns.
 """
 
 from __future__ import annotations
@@ -46,12 +46,10 @@ def blocks_of(tokens: int) -> tuple[int, int]:
 
 def tiles_of(qkv: Tensor) -> tuple[Tiles, Tiles]:
     """For the forward and for the backward pass (benchmarks/attention_short_gpu.py --tiles)."""
-    first, second = blocks_of(qkv.size(1))
-    if qkv.size(-1) > 64 or second > 16 or qkv.element_size() == 4:
-        return Tiles(), Tiles(warps=8)
-    if second and first == 64:
-        return Tiles(), Tiles(registers=168)  # three programs at a time, where its own choice leaves room for two
-    return Tiles(), Tiles()
+    if qkv.size(-1) > 64 or qkv.element_size() == 4:
+        return Tiles(warps=8), Tiles(warps=8)
+    # of 64 and 16: its own choice leaves room for two programs at a time, this one for three
+    return Tiles(), Tiles(registers=168 if blocks_of(qkv.size(1)) == (64, 16) else None)
 
 
 def short_attention(qkv_BT3HD: Tensor, scale: float) -> Tensor:

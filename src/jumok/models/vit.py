@@ -3,8 +3,8 @@
     h = encoder([c; r_1 … r_R; x_1 E + P_1; …; x_N E + P_N])        y = W pool(norm(h)) + b
 
 c is a token that belongs to no patch and stands for the image in the end; the mean over patches can do that, too, or a
-mean whose weights are learned (sequence pooling, Hassani et al. 2021). Registers r (Darcet et al. 2024) are tokens of no
-patch where the model may note what it likes. The class token and registers need no positions: there is one of each.
+mean whose weights are learned (sequence pooling, Hassani et al. 2021). Registers r (Darcet et al. 2024) are tokens of
+no patch where the model may note what it likes. The class token and registers need no positions: there is one of each.
 """
 
 from __future__ import annotations

@@ -183,7 +183,6 @@
       const image = make("img");
       image.src = row[7];
       image.alt = `${name(row[3])}, taken for ${name(row[4])}`;
-      image.loading = "lazy";
       const told = verdict(["gold", name(row[3])], ["predicted", name(row[4]), "bad"], ["probability", percent(row[5])]);
       return [image, told, meter(row[5], true), passage(row[1], "file")];
     },
