@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from attention_gpu import microseconds
 from torch import Tensor
 from torch.nn import functional as F
 
+from attention_gpu import microseconds
 from jumok.data.packing import PackedSide
 from jumok.layers import short_triton
 from jumok.layers.short_triton import Tiles

@@ -4,7 +4,8 @@
 
 No outside data, a single crop, no augmentation when tested. Settings were chosen with `--choose`: 2,500 of the training
 images are kept back and scored; the test set is scored once, by the last checkpoint (of the running average) of a run
-that kept back 100, on which nothing depends.
+that kept back 100, on which nothing depends. Then it is measured how far its heads look, beside what a CNN of the same
+depth can see.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ sys.path[:0] = [str(ROOT / "src")]
 from jumok import api  # noqa: E402
 from jumok import recipe as recipes  # noqa: E402
 from jumok.data.images.sources import open_images  # noqa: E402
+from jumok.inspect.vision_distance import attention_distances  # noqa: E402
 from jumok.tasks.label_scores import label_scores  # noqa: E402
 
 CIFAR = ROOT.parent / "shared" / "data" / "cifar10" / "cifar10-jpeg.tar.xz"
 FASHION = Path("/usr/share/datasets/fashion-mnist")
+LOOKED_AT = 512  # test images on which it is measured how far heads look
 SETTINGS: dict[str, dict[str, Any]] = {
     "vit": {"recipe": "vit-cifar", "keys": []},
     "cct": {"recipe": "cct", "keys": []},
@@ -55,7 +58,7 @@ def main() -> None:
     parser.add_argument("--choose", action="store_true", help="keep a tenth of the training images back and score that")
     parser.add_argument("--work", type=Path, default=Path("/tmp/cifar"))
     parser.add_argument("--out", type=Path)
-    chosen = parser.parse_args()
+    chosen = parser.parse_intermixed_args()
     settings, work = SETTINGS[chosen.which], chosen.work / chosen.which
     shutil.rmtree(work, ignore_errors=True)
     if chosen.which == "fashion":
@@ -86,6 +89,9 @@ def main() -> None:
         scores = label_scores(gold, model.probabilities(shown), model.labels)
         print(scores.summary(), flush=True)
         results["scores"] = scores.to_json()
+        distances = attention_distances(model.model, torch.from_numpy(shown[:LOOKED_AT]).to(model.device))
+        print(distances.summary(), flush=True)
+        results["distances"] = distances.to_json()
     if chosen.out:
         chosen.out.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -191,6 +191,15 @@ def test_a_layer_takes_the_kernel(tokens: int, monkeypatch: pytest.MonkeyPatch) 
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
+@interpreted
+def test_a_compiled_layer_is_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MultiHeadAttention, "in_one", staticmethod(lambda x: True))
+    layer, x, pull = layer_of(), torch.randn(2, 17, WIDTH), torch.randn(2, 17, WIDTH)
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
+    for one, other in zip(results(layer, x, pull), results(compiled, x, pull), strict=True):  # type: ignore[arg-type]
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
 def buffer() -> Past:
     return Past(torch.zeros(2, 9, HEADS, WIDTH // HEADS), torch.zeros(2, 9, HEADS, WIDTH // HEADS), 0)
 

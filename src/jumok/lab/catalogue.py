@@ -26,6 +26,7 @@ MODULES = (
     "pronoun",
     "study_notes",
     "both_sides",
+    "shuffled_patches",
 )
 
 

@@ -2,9 +2,9 @@
 
     f(x) = W mean_t(encoder(x_t E + P_t)) + b        without P:  f(x_π(1) … x_π(N)) = f(x_1 … x_N) for every order π
 
-A Vision Transformer reads an image as a sequence of patches, and "has much less image-specific inductive bias than CNNs"
-(Dosovitskiy et al. 2021, section 3.1). Attention sees a set; the mean over patches does so, too. All that such a model
-knows of where a patch stands is what P tells it, and P is learned from nothing: two neighbours begin as strangers.
+A Vision Transformer reads an image as a sequence of patches. Attention sees a set, and so does the mean over patches.
+All that such a model knows of where a patch stands is what P tells it; and at the start P tells nothing: "all spatial
+relations between the patches have to be learned from scratch" (Dosovitskiy et al. 2021, section 3.1).
 
 The same small model learns the drawn shapes three times, from the same pictures: with learned positions; without any;
 and with positions from pictures whose patches are shuffled, each picture in an order of its own, so that a place says
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.data.images.drawn import CLASSES, draw, labels_of
+from jumok.data.images import drawn
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.training import seeded, train
 from jumok.layers.position import Grid
@@ -47,8 +47,8 @@ class Pictures(NamedTuple):
     def of(cls, split: str, count: int, seed: int) -> Pictures:
         """Other pictures for every seed."""
         numbers = np.arange(count) + seed * PICTURES
-        images = torch.from_numpy(draw(numbers, split, SIZE)).permute(0, 3, 1, 2).contiguous()
-        return cls(images, torch.from_numpy(labels_of(numbers)))
+        images = torch.from_numpy(drawn.draw(numbers, split, SIZE)).permute(0, 3, 1, 2).contiguous()
+        return cls(images, torch.from_numpy(drawn.labels_of(numbers)))
 
 
 # ---------------------------------------------------------------- another order
@@ -57,8 +57,8 @@ class Pictures(NamedTuple):
 def orders(count: int, moved: int, random: torch.Generator) -> Tensor:
     """(B, N) which patch comes to each place: `moved` of them, chosen at random, in a random order on their own places;
     one that comes back to its own place by chance stays."""
-    drawn_BM = torch.rand(count, PATCHES, generator=random).argsort(dim=1)[:, :moved]
-    return torch.arange(PATCHES).repeat(count, 1).scatter(1, drawn_BM.sort(dim=1).values, drawn_BM)
+    chosen_BM = torch.rand(count, PATCHES, generator=random).argsort(dim=1)[:, :moved]
+    return torch.arange(PATCHES).repeat(count, 1).scatter(1, chosen_BM.sort(dim=1).values, chosen_BM)
 
 
 def reordered(images_BCHW: Tensor, order_BN: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ def build(way: str) -> ImageLabeller:
         image=(SIZE, SIZE), patch=(PATCH, PATCH), width=WIDTH, heads=4, layers=2, feed_forward=128, pooling="mean",
         position="none" if way == NONE else "learned",
     )  # fmt: skip
-    model = ImageLabeller(section, len(CLASSES))
+    model = ImageLabeller(section, len(drawn.CLASSES))
     # larger than in the paper, as both_sides.py has it: a narrow model that begins at 0.02 looks at grounds and colours
     # for most of its time before it finds a shape. Positions begin about as large as what they are added to.
     with torch.no_grad():
@@ -150,7 +150,7 @@ def judge(seeds: Sequence[Numbers]) -> list[Verdict]:
     asked = min(each["pictures asked"] for each in seeds)
     falls = [each["right"][LEARNED][0] - each["right"][LEARNED][-1] for each in seeds]
     gains = [each["right"][LEARNED][0] - each["right"][NONE][0] for each in seeds]
-    chance = 1 / len(CLASSES)
+    chance = 1 / len(drawn.CLASSES)
     return [
         Verdict(
             "Without positions an image is a set of patches: shuffled, it gets the same scores, to rounding.",
@@ -202,8 +202,64 @@ def _spread(gaps: Sequence[float], what: str) -> str:
 # ---------------------------------------------------------------- the figure
 
 LOOKS = {LEARNED: ("#0072b2", "o", "-"), NONE: ("#d55e00", "s", "-"), BAG: ("#8a8f98", "^", (0, (4, 2)))}
-EXAMPLES = (1, 6)  # numbers of held-out pictures that are shown
+EXAMPLES = (3, 5)  # numbers of held-out pictures, shown below the places that they belong to
 
 
-def draw_figure(figure: Any, seeds: Sequence[Numbers]) -> None:
-    figure.set_layout_engine("constrained")
+def draw(figure: Any, seeds: Sequence[Numbers]) -> None:
+    lines, strip = figure.add_axes((0.085, 0.42, 0.62, 0.55)), figure.add_axes((0.085, 0.01, 0.62, 0.26))
+    ends: list[tuple[float, str]] = []
+    for way in WAYS:
+        colour, marker, line = LOOKS[way]
+        right = np.array([each["right"][way] for each in seeds])
+        lines.plot(range(len(MOVED)), right.mean(axis=0), color=colour, linestyle=line, marker=marker, label=way)
+        lines.fill_between(
+            range(len(MOVED)), right.min(axis=0), right.max(axis=0), color=colour, alpha=0.2, linewidth=0
+        )
+        ends.append((float(right[:, -1].mean()), way))
+    lines.axhline(1 / len(drawn.CLASSES), color="#8a8f98", linestyle=(0, (1, 2)), linewidth=1)
+    lines.annotate("by chance", (-0.35, 1 / len(drawn.CLASSES)), (0, 3), textcoords="offset points", fontsize=8)
+    below = 0.0
+    for height, way in sorted(ends):  # beside its line, and above the text before
+        below = max(height, below)
+        told = way.replace(", ", ",\n") + f"\n{height:.1%} with all shuffled"
+        lines.annotate(
+            told, (len(MOVED) - 0.82, below), color=LOOKS[way][0], fontsize=9, va="center", annotation_clip=False
+        )
+        below += 0.14
+    lines.set_xticks(range(len(MOVED)), ["none", *map(str, MOVED[1:-1]), f"all {PATCHES}"])
+    lines.set(xlabel="patches that changed places", ylabel="pictures named right", ylim=(0, 1))
+    lines.spines[["top", "right"]].set_visible(False)
+    _strip(strip)
+    for axes in (lines, strip):
+        axes.set_xlim(-0.45, len(MOVED) - 0.55)
+
+
+def _strip(axes: Any) -> None:
+    """The same pictures in each column, with as many patches in another place as the tick above it says."""
+    held = torch.from_numpy(drawn.draw(EXAMPLES, "test", SIZE)).permute(0, 3, 1, 2)
+    random = torch.Generator().manual_seed(1)
+    for column, moved in enumerate(MOVED):
+        shown = reordered(held, orders(len(held), moved, random)).permute(0, 2, 3, 1).numpy()
+        for row, pixels in enumerate(shown):
+            left, top = column - 0.27, 0.62 * row
+            axes.imshow(pixels, extent=(left, left + 0.54, top + 0.54, top), interpolation="nearest")
+            for cut in np.arange(1, ROWS) * 0.54 / ROWS:
+                axes.plot([left + cut] * 2, [top, top + 0.54], color="white", linewidth=0.6)
+                axes.plot([left, left + 0.54], [top + cut] * 2, color="white", linewidth=0.6)
+    axes.set(ylim=(0.62 * len(held) - 0.06, -0.02), aspect="auto")
+    axes.axis("off")
+
+
+EXPERIMENT = Experiment(
+    number=18,
+    name="shuffled-patches",
+    title="Patches of an image in another order, with positions and without",
+    source="Dosovitskiy et al. 2021, section 3.1 and appendix D.4; Naseer et al. 2021",
+    about="A small Vision Transformer learns the drawn shapes with learned positions, without any, and with positions "
+    "from pictures whose patches are shuffled. Then patches of held-out pictures change places, and the three name the "
+    "shapes again.",
+    measure=measure,
+    judge=judge,
+    draw=draw,
+    size=(9.0, 5.0),
+)

@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
     def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
         """x looks at `memory`; without one at itself, and at its past where it has one."""
         if memory is None and past is None and self._short(x_BTD, look):
-            qkv_BT3HD = self._product(x_BTD).unflatten(-1, (3, self.heads, self.head_width))
+            qkv_BT3HD = self._product(x_BTD).view(*x_BTD.shape[:2], 3, self.heads, self.head_width)
             assert self.scorer.inner_scale is not None
             return self.output(short_attention(qkv_BT3HD, self.scorer.inner_scale).flatten(2))
         if memory is None:
