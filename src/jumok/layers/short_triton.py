@@ -171,7 +171,7 @@ def _seen(
     query, key_a, value_a, key_b, value_b, tokens, factor,
     FIRST: tl.constexpr, SECOND: tl.constexpr, FULL: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """o and L / log 2 of the first block of queries, which see both blocks of keys."""
+    """o and L / log 2 of a block of queries, which see both blocks of keys."""
     scores_a = _exponents(query, key_a, factor, PRECISION)
     if SECOND == 0 and not FULL:
         scores_a = tl.where((tl.arange(0, FIRST) < tokens)[None, :], scores_a, float("-inf"))
@@ -240,11 +240,17 @@ def _forward(
         tl.store(levels + a, level_a, mask=a < tokens)
         _write_rows(o, seen_a, a, tokens, all_, WIDTH, WIDTH_2)
         if SECOND:
-            seen_b, level_b = _seen_turned(
-                query_b, key_a, value_a, key_b, value_b, tokens, factor, FIRST, SECOND, FULL, PRECISION
-            )
+            if SECOND == FIRST:  # as many rows: no need to turn them
+                seen_b, level_b = _seen(
+                    query_b, key_a, value_a, key_b, value_b, tokens, factor, FIRST, SECOND, FULL, PRECISION
+                )
+            else:
+                seen_b, level_b = _seen_turned(
+                    query_b, key_a, value_a, key_b, value_b, tokens, factor, FIRST, SECOND, FULL, PRECISION
+                )
+                seen_b = tl.trans(seen_b)
             tl.store(levels + b, level_b, mask=b < tokens)
-            _write_rows(o, tl.trans(seen_b), b, tokens, all_, WIDTH, WIDTH_2)
+            _write_rows(o, seen_b, b, tokens, all_, WIDTH, WIDTH_2)
 
 
 @triton.jit
