@@ -39,7 +39,7 @@ from jumok.training.events import ConsoleProgress, Events, MetricsFile, Sink, Te
 from jumok.training.loop import Loop
 from jumok.training.resuming import recipe_to_train, restored
 from jumok.training.run import RunFolder
-from jumok.training.starting import put_weights
+from jumok.training.starting import put_weights, refuse_named
 from jumok.training.state import TrainState
 
 __all__ = [
@@ -138,6 +138,8 @@ def train(
     if minutes is not None and not 0 < minutes < math.inf:
         raise BadInput(f"--minutes {minutes:g}: give a time above zero")
     given = recipes.read(recipe, overrides) if isinstance(recipe, str) else recipe
+    if isinstance(recipe, str) and given is not None:
+        refuse_named(given, overrides)
     folder = RunFolder(Path(run))
     with meeting.joined() as ranks, ExitStack() as held:
         say = ranks.quiet((lambda message: None) if quiet else warn)
