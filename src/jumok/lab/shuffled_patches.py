@@ -82,8 +82,9 @@ def build(way: str) -> ImageLabeller:
         position="none" if way == NONE else "learned",
     )  # fmt: skip
     model = ImageLabeller(section, len(drawn.CLASSES))
-    # larger than in the paper, as both_sides.py has it: a narrow model that begins at 0.02 looks at grounds and colours
-    # for most of its time before it finds a shape. Positions begin about as large as what they are added to.
+    # larger than in the paper, as both_sides.py has it: from 0.02 the model with positions guesses for half of its time
+    # and names 33 % right in the end, not 83 %. Positions begin at twice what they are added to (0.26): at 0.07, as all
+    # other weights do, it is 69 %, and still more than without.
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() > 1:

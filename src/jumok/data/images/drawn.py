@@ -33,6 +33,23 @@ _TOGETHER = 250  # pictures drawn at once: few enough for the processor's cache
 _EYE = np.array([0.30, 0.59, 0.11], np.float32)
 
 
+class Drawn:
+    """The first `count` pictures of a split, as a source of images."""
+
+    def __init__(self, count: int, split: str, size: int = 32) -> None:
+        self.count, self.split, self.size = count, split, size
+        self.key = f"shapes-{VERSION}-{split}-{count}-{size}"
+
+    def __iter__(self) -> Iterator[RawImage]:
+        from jumok.data.images.raw import RawImage
+
+        for start in range(0, self.count, _TOGETHER):
+            numbers = np.arange(start, min(start + _TOGETHER, self.count))
+            pictures = draw(numbers, self.split, self.size)
+            for number, label, pixels in zip(numbers, labels_of(numbers), pictures, strict=True):
+                yield RawImage(f"shapes ({self.split}): picture {number}", CLASSES[label], pixels)
+
+
 def label_of(number: int) -> int:
     """Which of the classes a picture shows, in every split."""
     return int(labels_of([number])[0])
@@ -66,7 +83,7 @@ def masks(numbers: Sequence[int] | npt.NDArray[np.integer], split: str, size: in
     return _shapes(dice, labels_of(checked), size)
 
 
-def _checked(numbers):
+def _checked(numbers: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     return np.asarray(numbers, np.int64)
 
 
