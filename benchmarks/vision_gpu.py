@@ -162,9 +162,7 @@ def main() -> None:
     torch.backends.cuda.matmul.allow_tf32 = True
     peak = matmul_peak(device, torch.bfloat16)
     where = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
-    lines = [
-        f"{where}, torch {torch.__version__}; {chosen.size}; a bfloat16 product: {(peak or 0) / 1e12:.0f} TFLOP/s"
-    ]
+    lines = [f"{where}, torch {torch.__version__}; {chosen.size}; a bfloat16 product: {(peak or 0) / 1e12:.0f} TFLOP/s"]
     with tempfile.TemporaryDirectory() as cache:
         engines: dict[str, Ours | Peer] = {}
         rows: dict[str, dict[str, Any]] = {}

@@ -91,7 +91,11 @@ def judge(
 
         families_for(visible("".join((title, *model.labels))))  # what cannot be written is told now
     if isinstance(model, ImageClassifier):
-        source = source_of(grammar, "test") if grammar is not None else open_images(paths, asked)
+        source = (
+            source_of(grammar, "test", min(model.model.section.image))
+            if grammar is not None
+            else open_images(paths, asked)
+        )
         judged = _judge_images(model, source, title, page, sheet)
     else:
         items = (

@@ -42,7 +42,7 @@ class ImageClassifier:
         found = []
         for number, image in enumerate(images):
             if isinstance(image, str | Path):
-                for raw, made in self.prepared(open_images([image])):
+                for _, made in self.prepared(open_images([image])):
                     if isinstance(made, BadPicture):
                         raise made
                     found.append(made)

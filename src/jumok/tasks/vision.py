@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from jumok.data.images.augment import Augment
 from jumok.data.images.batch import ImageBatch
+from jumok.data.images.drawn import Drawn
 from jumok.data.images.mixing import Mix
 from jumok.data.images.order import Order
 from jumok.data.images.sources import ImageSource, open_images
@@ -97,7 +98,8 @@ class VisionTask:
 
     def _open(self, corpus: Corpus, part: str, say: Say) -> ImageStore:
         section = self.section
-        return open_store(source_of(corpus, part), section.image, section.channels, self.recipe.data.resize, say)
+        source = source_of(corpus, part, min(section.image))
+        return open_store(source, section.image, section.channels, self.recipe.data.resize, say)
 
     def _labels(self, store: ImageStore) -> Labels:
         """As the model counts them. A class that training has not seen is named with its first image."""
@@ -167,10 +169,8 @@ class VisionTask:
         return {"loss": loss / sum(weights), "accuracy": right / sum(weights)}
 
 
-def source_of(corpus: Corpus, part: str) -> ImageSource:
-    """The images that a recipe names: files, or drawn ones."""
+def source_of(corpus: Corpus, part: str, size: int) -> ImageSource:
+    """The images that a recipe names: files, or those drawn in the model's own size."""
     if corpus.drawn is not None:
-        from jumok.data.images.drawn import Drawn
-
-        return Drawn(corpus.pairs, corpus.split or part)
+        return Drawn(corpus.pairs, corpus.split or part, size)
     return open_images(corpus.images, corpus.fields)

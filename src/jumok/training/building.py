@@ -80,8 +80,8 @@ def check(recipe: Recipe, device: torch.device, ranks: Ranks, resume: bool, say:
         raise ranks.told(
             BadInput(
                 f"{micro_batches}, so {idle} of {world} processes would have nothing to do. Give "
-                f"training.accumulate={world} (or a multiple of it); with "
-                f"training.{recipe.batch_key}={max(1, recipe.batch_size * accumulate // world)} an update stays as large."
+                f"training.accumulate={world} (or a multiple of it); with training.{recipe.batch_key}="
+                f"{max(1, recipe.batch_size * accumulate // world)} an update stays as large."
             )
         )
     if idle > 0:

@@ -48,7 +48,9 @@ def findings(recipe: recipes.Recipe) -> dict[str, str]:
 
 
 def test_nothing_is_wrong(tmp_path: Path) -> None:
-    assert findings(recipe_of(images(tmp_path / "a", {"x": 20, "y": 30}), images(tmp_path / "b", {"x": 3, "y": 3}))) == {}
+    assert (
+        findings(recipe_of(images(tmp_path / "a", {"x": 20, "y": 30}), images(tmp_path / "b", {"x": 3, "y": 3}))) == {}
+    )
 
 
 def test_classes(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ grain. The strength of a difference is as the eye takes it: √(0.30 red² + 0.5
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +16,8 @@ import numpy.typing as npt
 from jumok.data.images.drawn_dice import Dice, Floats, Integers, mix
 from jumok.data.images.drawn_grounds import texture
 from jumok.data.images.drawn_shapes import SHAPES, coverage, strokes
+from jumok.data.images.raw import RawImage
 from jumok.errors import BadInput, did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 CLASSES: tuple[str, ...] = tuple(SHAPES)
 SPLITS = ("train", "valid", "test")
@@ -41,8 +38,6 @@ class Drawn:
         self.key = f"shapes-{VERSION}-{split}-{count}-{size}"
 
     def __iter__(self) -> Iterator[RawImage]:
-        from jumok.data.images.raw import RawImage
-
         for start in range(0, self.count, _TOGETHER):
             numbers = np.arange(start, min(start + _TOGETHER, self.count))
             pictures = draw(numbers, self.split, self.size)
@@ -59,7 +54,8 @@ def labels_of(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Integers:
     """Each ten pictures in a row show the ten classes, in an order of their own."""
     block, place = np.divmod(_checked(numbers), len(CLASSES))
     first = block.astype(np.uint64)[:, None] * np.uint64(len(CLASSES))
-    order = np.argsort(mix(mix(first + np.arange(len(CLASSES), dtype=np.uint64))), axis=1)
+    words = (first + np.arange(len(CLASSES), dtype=np.uint64)).astype(np.uint64)
+    order = np.argsort(mix(mix(words)), axis=1)
     return order[np.arange(len(place)), place]
 
 
@@ -142,7 +138,7 @@ def _contrast(colour: Floats, middle: Floats, offset: Floats) -> Floats:
     """Between a colour and the nearest one on the line from middle − offset to middle + offset."""
     away = colour - middle
     length = np.maximum(_dot(offset, offset), np.float32(1e-6))
-    rest = away - offset * np.clip(_dot(away, offset) / length, -1, 1)[:, None]
+    rest: Floats = away - offset * np.clip(_dot(away, offset) / length, -1, 1).astype(np.float32)[:, None]
     return np.sqrt(_dot(rest, rest))
 
 

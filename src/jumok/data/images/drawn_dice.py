@@ -2,8 +2,8 @@
 
     word(picture, name, index) = mix(mix(picture + hash(name)) + index · φ),    φ = 2⁶⁴ / golden ratio
 
-Counters and integer hashing only (Salmon et al. 2011): a picture can be asked for alone, in any order, and what is drawn
-under one name does not move when another name is added. A number in [0, 1) is the upper 24 bits of a word, which
+Counters and integer hashing only (Salmon et al. 2011): a picture can be asked for alone, in any order, and what is
+drawn under one name does not move when another name is added. A number in [0, 1) is the upper 24 bits of a word, which
 float32 holds exactly.
 """
 

@@ -1,4 +1,4 @@
-"""The shapes of the generated pictures: paths of straight strokes, placed at random, and how much of a pixel they cover.
+"""The shapes of the generated pictures: paths of straight strokes, placed at random; how much of a pixel they cover.
 
 The coverage of a pixel is `clip(1/2 − d, 0, 1)`, d the signed distance of its middle from the shape in pixels: negative
 inside a filled shape, distance minus half a width for a line. Curves are paths of many corners. Turns are by the
