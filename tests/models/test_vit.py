@@ -1,4 +1,4 @@
-"""The Vision Transformer: patches are a convolution, tokens stand where they should, poolings, sizes, stochastic depth."""
+"""The Vision Transformer: patches are a convolution, where tokens stand, poolings, sizes, stochastic depth."""
 
 from __future__ import annotations
 
@@ -65,7 +65,9 @@ def test_values_are_normalised_from_the_recipe() -> None:
     torch.testing.assert_close(reader.normalised(images), (images / 255 - mean) / deviation, **CLOSE)
 
 
-@pytest.mark.parametrize(("pooling", "registers", "before"), [("class", 0, 1), ("class", 2, 3), ("mean", 2, 2), ("mean", 0, 0)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pooling", "registers", "before"), [("class", 0, 1), ("class", 2, 3), ("mean", 2, 2), ("mean", 0, 0)]
+)
 def test_tokens_stand_before_the_patches(pooling: str, registers: int, before: int) -> None:
     model = model_of(pooling=pooling, registers=registers)
     reader = model.reader

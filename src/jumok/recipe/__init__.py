@@ -33,7 +33,7 @@ from jumok.recipe.writing import dump, explain
 
 __all__ = [
     "FORMAT", "Augmentation", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking",
-    "ModelSection", "Recipe", "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section", "Seq2SeqSection",
-    "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection", "TransformerSection", "VitSection",
-    "about", "assign", "check", "dump", "explain", "names", "read", "task_of",
+    "ModelSection", "Recipe", "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section",
+    "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection",
+    "TransformerSection", "VitSection", "about", "assign", "check", "dump", "explain", "names", "read", "task_of",
 ]  # fmt: skip

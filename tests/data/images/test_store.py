@@ -1,4 +1,4 @@
-"""Images decoded once: what comes out of the store is what went in, broken ones are named, the cache is used and kept whole."""
+"""Images decoded once: what comes out is what went in, broken ones are named, the cache is used and kept whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def test_what_went_in_comes_out(tmp_path: Path) -> None:
 
 def test_a_batch(tmp_path: Path) -> None:
     pixels = some(9)
-    store = open_store(Given([RawImage(str(n), str(n % 2), p) for n, p in enumerate(pixels)]), (6, 5), 3, "crop", print, tmp_path)  # fmt: skip
+    given = Given([RawImage(str(n), str(n % 2), p) for n, p in enumerate(pixels)])
+    store = open_store(given, (6, 5), 3, "crop", print, tmp_path)
     labels = 10 + np.arange(9)
     batch = store.batch(np.array([5, 0, 5]), labels, 3)
     assert batch.images.dtype == torch.uint8
@@ -93,9 +94,9 @@ def test_broken_images_are_left_out_and_named(tmp_path: Path) -> None:
 def test_nothing_to_learn_from(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there are no images"):
         open_store(Given([]), (6, 5), 3, "crop", print, tmp_path)
-    with pytest.raises(BadInput, match="the first of 1 that cannot be read is: torn.jpg"):
+    with pytest.raises(BadInput, match=r"the first of 1 that cannot be read is: torn\.jpg"):
         open_store(Given([RawImage("torn.jpg", "a", b"\xff\xd8\xff")]), (6, 5), 3, "crop", print, tmp_path)
-    with pytest.raises(BadInput, match=r"loose.png: it is not said of which class"):
+    with pytest.raises(BadInput, match=r"loose\.png: it is not said of which class"):
         open_store(Given([RawImage("loose.png", None, some(1)[0])]), (6, 5), 3, "crop", print, tmp_path)
     assert not any(tmp_path.iterdir())  # nothing half made is left
 

@@ -38,7 +38,8 @@ def recipe_of(train: Path, valid: Path | None = None) -> recipes.Recipe:
     if valid is not None:
         data["valid"] = {"images": [str(valid)]}
     training = {"batch_images": 16, "updates": 10, "warmup": 0}
-    return recipes.check({"task": "vision", "device": "cpu", "threads": 1, "data": data, "model": TINY, "training": training}, "x")  # fmt: skip
+    raw = {"task": "vision", "device": "cpu", "threads": 1, "data": data, "model": TINY, "training": training}
+    return recipes.check(raw, "x")
 
 
 def findings(recipe: recipes.Recipe) -> dict[str, str]:
