@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import platform
-import statistics
 import sys
 import time
 from pathlib import Path
@@ -29,6 +27,7 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
+from gpu_turns import in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
 from jumok.data.masked_plan import MaskedPlan, MaskedTexts  # noqa: E402
 from jumok.models.bert import Bert, HiddenWords  # noqa: E402
 from jumok.recipe import BertSection, Masking, Training  # noqa: E402
@@ -40,7 +39,6 @@ from jumok.training.optimizer import build_optimizer  # noqa: E402
 from jumok.training.peak import matmul_peak  # noqa: E402
 from jumok.training.precision import Precision  # noqa: E402
 from jumok.training.step import Step  # noqa: E402
-from train_gpu import memory, synchronize  # noqa: E402
 
 SIZES = {"tiny": (64, 4, 128, 2), "small": (512, 8, 2048, 4), "base": (768, 12, 3072, 12)}
 ENGINES = ("jumok compiled", "jumok", "jumok eager", "hf compiled", "hf")
@@ -62,8 +60,8 @@ class Text:
     def kept(self, name: str, make: Any) -> list[Any]:
         columns = make()
         arrays = [np.empty(count, np.int64) for count, _ in columns]
-        for array, (_, write) in zip(arrays, columns, strict=True):
-            write(array)
+        for array, (_, fill) in zip(arrays, columns, strict=True):
+            fill(array)
         return arrays
 
     def is_special(self, id: int) -> bool:
@@ -163,7 +161,10 @@ def main() -> None:
     where = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
     lines = [f"{where}, torch {torch.__version__}; measured bfloat16 product: {(peak or 0) / 1e12:.0f} TFLOP/s", ""]
     if chosen.profile:
-        profile(Ours(section, chosen, device, chosen.engines[0]), chosen, device)
+        engine = Ours(section, chosen, device, chosen.engines[0])
+        engine(chosen.warm)
+        synchronize(device)
+        print("\n".join(kernels_of(engine, chosen.updates, device)))
         return
     engines: dict[str, Ours | Peer] = {}
     rows: dict[str, dict[str, Any]] = {}
@@ -176,64 +177,10 @@ def main() -> None:
         engine(4)
         synchronize(device)
         most, seconds = memory(device)[1], time.perf_counter() - began
-        rows[name] = {"peak_gib": (most - before) / 2**30, "start_seconds": seconds, "rounds": []}
+        rows[name] = {"peak_gib": (most - before) / 2**30, "start_seconds": seconds}
         print(f"{name}: ready after {seconds:.0f} s, {(most - before) / 2**30:.2f} GiB at most", flush=True)
-    for _ in range(chosen.rounds):
-        for name, engine in engines.items():
-            if isinstance(engine, Ours):
-                engine.waited = 0.0
-            synchronize(device)
-            began = time.perf_counter()
-            tokens, work = engine(chosen.updates)
-            synchronize(device)
-            seconds = time.perf_counter() - began
-            row = {"tokens_per_second": tokens / seconds, "step_ms": 1000 * seconds / chosen.updates}
-            if isinstance(engine, Ours):
-                row |= {"useful_flops_per_second": work / seconds, "waited": engine.waited / seconds}
-            rows[name]["rounds"].append(row)
-    lines += [
-        "| engine | tokens/s | step, ms | of peak | / hf compiled | GiB | waiting | start, s |",
-        f"|{' --- |' * 8}",
-    ]
-    for row in rows.values():
-        for key in row["rounds"][0]:
-            row[key] = statistics.median(one[key] for one in row["rounds"])
-    hf = rows.get("hf compiled", {}).get("tokens_per_second")
-    for name, row in rows.items():
-        share = f"{row['useful_flops_per_second'] / peak:.1%}" if peak and "useful_flops_per_second" in row else "–"
-        ratio, waited = f"{row['tokens_per_second'] / hf:.2f}" if hf else "–", row.get("waited")
-        lines.append(
-            f"| {name} | {row['tokens_per_second']:,.0f} | {row['step_ms']:.1f} | {share} | {ratio} | "
-            f"{row['peak_gib']:.2f} | {'–' if waited is None else f'{waited:.1%}'} | {row['start_seconds']:.0f} |"
-        )
-    print("\n".join(lines))
-    if chosen.out:
-        about = {
-            "machine": lines[0],
-            "peak": peak,
-            "options": {k: str(v) for k, v in vars(chosen).items()},
-            "rows": rows,
-        }
-        chosen.out.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
-        chosen.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
-
-
-def profile(engine: Ours, chosen: argparse.Namespace, device: torch.device) -> None:
-    """Where the time of a step goes: kernels by their names, those that take longest first."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as watched
-
-    engine(chosen.warm)
-    synchronize(device)
-    with watched(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-        engine(chosen.updates)
-        synchronize(device)
-    kernels = [event for event in seen.key_averages() if event.device_type.name == "CUDA"]
-    total = sum(event.self_device_time_total for event in kernels) / 1000 / chosen.updates
-    print(f"{total:.2f} ms of kernels a step")
-    for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:16]:
-        spent, times = event.self_device_time_total / 1000 / chosen.updates, event.count / chosen.updates
-        print(f"{spent:8.3f} ms {spent / total:6.1%} {times:7.1f} × {event.key[:140]}")
+    in_turns(engines, rows, chosen.rounds, chosen.updates, device, "tokens")
+    write(chosen.out, [*lines, *table(rows, "hf compiled", "tokens", peak)], chosen, peak, rows)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
+from gpu_turns import in_turns, kernels_of, memory, synchronize  # noqa: E402
 from jumok.data.batch import END, PAD, START, PairBatch, Sequences  # noqa: E402
 from jumok.data.dealing import Deal  # noqa: E402
 from jumok.data.packing import PackedPairs  # noqa: E402
@@ -206,20 +207,6 @@ def build(name: str, size: tuple[int, int, int, int], corpus: Corpus, tokens: in
     return Peer(marian, logits, corpus, tokens, name)
 
 
-def synchronize(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-
-
-def memory(device: torch.device) -> tuple[int, int]:
-    """Allocated now, and at most since the last time this was asked."""
-    if device.type != "cuda":
-        return 0, 0
-    found = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    return found
-
-
 def peaks(engine: Peer, device: torch.device) -> list[int]:
     """The most memory that each of its batches takes."""
     found = []
@@ -251,26 +238,9 @@ def measure(size: str, names: list[str], chosen: argparse.Namespace, device: tor
         else:  # its batches differ in shape: the one that takes the least memory is held against ours, which are alike
             most = min(peaks(engine, device))
         seconds = time.perf_counter() - began
-        rows[name] = {"peak_gib": (most - before) / 2**30, "start_seconds": seconds, "rounds": []}
+        rows[name] = {"peak_gib": (most - before) / 2**30, "start_seconds": seconds}
         print(f"{size} {name}: ready after {seconds:.0f} s, {(most - before) / 2**30:.2f} GiB at most", flush=True)
-    waited = 0.0
-    for _ in range(chosen.rounds):
-        for name, engine in engines.items():
-            if isinstance(engine, Ours):
-                engine.waited = 0.0
-            synchronize(device)
-            began = time.perf_counter()
-            tokens, work = engine(chosen.updates)
-            synchronize(device)
-            seconds = time.perf_counter() - began
-            row = {"tokens_per_second": tokens / seconds, "step_ms": 1000 * seconds / chosen.updates}
-            if isinstance(engine, Ours):
-                waited = engine.waited / seconds
-                row |= {"useful_flops_per_second": work / seconds, "waited": waited}
-            rows[name]["rounds"].append(row)
-    for row in rows.values():
-        for key in row["rounds"][0]:
-            row[key] = statistics.median(one[key] for one in row["rounds"])
+    in_turns(engines, rows, chosen.rounds, chosen.updates, device, "tokens")
     return rows
 
 
@@ -320,24 +290,12 @@ def scaling(chosen: argparse.Namespace, device: torch.device) -> list[str]:
 
 def profile(chosen: argparse.Namespace, device: torch.device) -> list[str]:
     """Where the time of a step goes: kernels by their names, those that take longest first."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as watched
-
     lines: list[str] = []
     for size, name in ((size, name) for size in chosen.sizes for name in chosen.engines):
         engine = build(name, SIZES[size], Corpus(chosen.pairs, chosen.vocabulary, 1), chosen.tokens, device)
         engine(chosen.warm)
         synchronize(device)
-        with watched(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-            engine(chosen.updates)
-            synchronize(device)
-        kernels = [event for event in seen.key_averages() if event.device_type.name == "CUDA"]
-        total = sum(event.self_device_time_total for event in kernels) / 1000 / chosen.updates
-        count = sum(event.count for event in kernels) / chosen.updates
-        lines += ["", f"{size} {name}: {total:.2f} ms of kernels a step, {count:.0f} of them", ""]
-        for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[: chosen.rows]:
-            spent, times = event.self_device_time_total / 1000 / chosen.updates, event.count / chosen.updates
-            lines.append(f"{spent:8.3f} ms {spent / total:6.1%} {times:7.1f} × {event.key[:140]}")
+        lines += ["", f"{size} {name}:", *kernels_of(engine, chosen.updates, device, chosen.rows)]
         print("\n".join(lines), flush=True)
     return lines
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import statistics
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
+from gpu_turns import in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
 from jumok.data.images.augment import Augment  # noqa: E402
 from jumok.data.images.order import Order  # noqa: E402
 from jumok.data.images.sources import RawImage  # noqa: E402
@@ -42,7 +41,6 @@ from jumok.training.optimizer import build_optimizer  # noqa: E402
 from jumok.training.peak import matmul_peak  # noqa: E402
 from jumok.training.precision import Precision  # noqa: E402
 from jumok.training.step import Step  # noqa: E402
-from train_gpu import memory, synchronize  # noqa: E402
 
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"image": 16, "patch": 4, "width": 64, "heads": 2, "layers": 2, "feed_forward": 128, "batch": 16,
@@ -175,58 +173,15 @@ def main() -> None:
             )
             engine(chosen.warm)
             synchronize(device)
-            rows[name] = {"peak_gib": (memory(device)[1] - before) / 2**30, "start": time.perf_counter() - began}
-            rows[name]["rounds"] = []
-            print(f"{name}: ready after {rows[name]['start']:.0f} s", flush=True)
+            rows[name] = {
+                "peak_gib": (memory(device)[1] - before) / 2**30,
+                "start_seconds": time.perf_counter() - began,
+            }
+            print(f"{name}: ready after {rows[name]['start_seconds']:.0f} s", flush=True)
         if chosen.profile:
-            profile(engines[chosen.engines[0]], device)
-        for _ in range(chosen.rounds):
-            for name, engine in engines.items():
-                if isinstance(engine, Ours):
-                    engine.waited = 0.0
-                synchronize(device)
-                began = time.perf_counter()
-                images, work = engine(chosen.updates)
-                synchronize(device)
-                seconds = time.perf_counter() - began
-                row = {"images_per_second": images / seconds, "step_ms": 1000 * seconds / chosen.updates}
-                if isinstance(engine, Ours):
-                    row |= {"useful_flops_per_second": work / seconds, "waited": engine.waited / seconds}
-                rows[name]["rounds"].append(row)
-    lines += ["", "| engine | images/s | step, ms | of peak | / timm compiled | GiB | waiting | start, s |"]
-    lines.append(f"|{' --- |' * 8}")
-    for row in rows.values():
-        for key in row["rounds"][0]:
-            row[key] = statistics.median(one[key] for one in row["rounds"])
-    timm = rows.get("timm compiled", {}).get("images_per_second")
-    for name, row in rows.items():
-        share = f"{row['useful_flops_per_second'] / peak:.1%}" if peak and "useful_flops_per_second" in row else "–"
-        ratio, waited = f"{row['images_per_second'] / timm:.3f}" if timm else "–", row.get("waited")
-        lines.append(
-            f"| {name} | {row['images_per_second']:,.0f} | {row['step_ms']:.1f} | {share} | {ratio} | "
-            f"{row['peak_gib']:.2f} | {'–' if waited is None else f'{waited:.1%}'} | {row['start']:.0f} |"
-        )
-    print("\n".join(lines))
-    if chosen.out:
-        about = {"machine": lines[0], "options": {k: str(v) for k, v in vars(chosen).items()}, "rows": rows}
-        chosen.out.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
-        chosen.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
-
-
-def profile(engine: Ours | Peer, device: torch.device, updates: int = 5) -> None:
-    """Where the time of a step goes: kernels by their names, those that take longest first."""
-    from torch.profiler import ProfilerActivity
-    from torch.profiler import profile as watched
-
-    with watched(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-        engine(updates)
-        synchronize(device)
-    kernels = [event for event in seen.key_averages() if event.device_type.name == "CUDA"]
-    total = sum(event.self_device_time_total for event in kernels) / 1000 / updates
-    print(f"{total:.2f} ms of kernels a step")
-    for event in sorted(kernels, key=lambda event: -event.self_device_time_total)[:24]:
-        spent, times = event.self_device_time_total / 1000 / updates, event.count / updates
-        print(f"{spent:8.3f} ms {spent / total:6.1%} {times:7.1f} × {event.key[:120]}")
+            print("\n".join(kernels_of(engines[chosen.engines[0]], 5, device)))
+        in_turns(engines, rows, chosen.rounds, chosen.updates, device, "images")
+    write(chosen.out, [*lines, "", *table(rows, "timm compiled", "images", peak)], chosen, peak, rows)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asked import Ask, Asked, refused
 from image_files import write_images
 from PIL import Image
 
@@ -18,27 +18,6 @@ KEYS = [
     "training.updates=12", "training.batch_images=16", "training.warmup=2", "training.validate_every=6",
     "training.checkpoint_every=6", "training.learning_rate=0.003", "threads=1", "device=cpu", "augment={}",
 ]  # fmt: skip
-Asked = tuple[int, str, str]
-Ask = Callable[..., Asked]
-
-
-@pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
-    def run(*arguments: object) -> Asked:
-        capfd.readouterr()
-        code = command([str(argument) for argument in arguments])
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        assert "bug of jumok" not in said.err, said.err
-        return code, said.out, said.err
-
-    return run
-
-
-def refused(asked: Asked, *words: str, code: int = 2) -> None:
-    assert asked[0] == code, asked
-    for word in words:
-        assert word in asked[2], asked[2]
 
 
 @pytest.fixture(scope="module")

@@ -4,41 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from asked import Ask, refused
 from safetensors.torch import load_file, save_file
 from seeded import seed  # noqa: F401
 from timm_layout import forward, random_state
 
 import jumok
-from jumok.cli.main import run as command
 
 pytestmark = pytest.mark.usefixtures("seed")
-Asked = tuple[int, str, str]
-Ask = Callable[..., Asked]
-
-
-@pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
-    def run(*arguments: object) -> Asked:
-        capfd.readouterr()
-        code = command([str(argument) for argument in arguments])
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        assert "bug of jumok" not in said.err, said.err
-        return code, said.out, said.err
-
-    return run
-
-
-def refused(asked: Asked, *words: str, code: int = 2) -> None:
-    assert asked[0] == code, asked
-    for word in words:
-        assert word in asked[2], asked[2]
 
 
 def save_vit(folder: Path, kind: str = "ViTForImageClassification", **config: Any) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asked import Ask, Asked, refused
 
 from jumok.cli.main import run as command
 
@@ -19,27 +19,6 @@ KEYS = [
 ]  # fmt: skip
 GRAMMAR = ["data.train.pairs=60", "data.valid.pairs=20"]
 WORDS = ["red", "green", "blue", "cat", "dog", "sun", "sea"]
-Asked = tuple[int, str, str]
-Ask = Callable[..., Asked]
-
-
-@pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
-    def run(*arguments: object) -> Asked:
-        capfd.readouterr()
-        code = command([str(argument) for argument in arguments])
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        assert "bug of jumok" not in said.err, said.err
-        return code, said.out, said.err
-
-    return run
-
-
-def refused(asked: Asked, *words: str, code: int = 2) -> None:
-    assert asked[0] == code, asked
-    for word in words:
-        assert word in asked[2], asked[2]
 
 
 @pytest.fixture(scope="module")

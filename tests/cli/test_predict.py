@@ -8,12 +8,12 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from asked import Ask, refused
 from safetensors.torch import load_file
 
 from jumok.cli.main import run as command
@@ -27,8 +27,6 @@ KEYS = [
     "data.train.pairs=60", "data.valid.pairs=20", "device=cpu",
 ]  # fmt: skip
 RECIPES = {"labels": "classify", "alike": "similarity", "tags": "tag", "answers": "answer", "bert": "bert-tiny"}
-Asked = tuple[int, str, str]
-Ask = Callable[..., Asked]
 
 
 @pytest.fixture(scope="module")
@@ -37,27 +35,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, recipe in RECIPES.items():
         assert command(["train", recipe, *KEYS, "--run", str(folder / name)]) == 0, name
     return folder
-
-
-@pytest.fixture
-def ask(capfd: pytest.CaptureFixture[str]) -> Ask:
-    """A command in this process: its exit code, what it printed, what it said."""
-
-    def run(*arguments: object) -> Asked:
-        capfd.readouterr()
-        code = command([str(argument) for argument in arguments])
-        said = capfd.readouterr()
-        assert "Traceback" not in said.err
-        assert "bug of jumok" not in said.err, said.err
-        return code, said.out, said.err
-
-    return run
-
-
-def refused(asked: Asked, *words: str, code: int = 2) -> None:
-    assert asked[0] == code, asked
-    for word in words:
-        assert word in asked[2], asked[2]
 
 
 def write(folder: Path, content: str | bytes, name: str = "lines.txt") -> Path:

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import numpy as np
 import pytest
 
-from jumok.data.images.drawn import CLASSES, CONTRAST, Drawn, draw, label_of, labels_of, masks
+from jumok.data.images.drawn import (
+    CLASSES,
+    CONTRAST,
+    SPLITS,
+    VERSION,
+    Drawn,
+    _colours,
+    _dice,
+    draw,
+    label_of,
+    labels_of,
+    masks,
+)
 from jumok.errors import BadInput
 
 
@@ -22,9 +35,14 @@ def test_a_picture_follows_from_its_split_and_number() -> None:
 
 
 def test_splits_have_no_picture_in_common() -> None:
-    pictures = [picture for split in ("train", "valid", "test") for picture in draw(range(300), split)]
-    digests = [hashlib.sha256(picture.tobytes()).hexdigest() for picture in pictures]
-    assert len(set(digests)) == 900
+    splits = [draw(range(300), split) for split in SPLITS]
+    assert len({hashlib.sha256(picture.tobytes()).hexdigest() for pictures in splits for picture in pictures}) == 900
+
+
+def test_pictures_are_the_same_on_every_machine() -> None:
+    """Seen with numpy 1.26.4 and 2.4.6, with and without AVX. Where they must change, `VERSION` changes with them."""
+    digest = hashlib.sha256(draw([*range(10), 10**6, 2**40], "train").tobytes()).hexdigest()
+    assert (VERSION, digest) == (1, "b7098ceda913230947a3d625ee92741189defdaf7694ee72f2bba26072866cb2")
 
 
 def test_every_class_as_often() -> None:
@@ -57,6 +75,56 @@ def test_shapes_are_there_and_can_be_seen(size: int) -> None:
         differences.append(float(np.sqrt((eye * (inside - outside) ** 2).sum())))
     assert len(differences) > 100
     assert np.quantile(differences, 0.05) > CONTRAST[0] / 3  # strays and texture take a little of it
+
+
+def test_every_class_stays_within_the_picture() -> None:
+    numbers = np.arange(1000) + int(np.random.default_rng().integers(0, 10**6))
+    covered, labels = masks(numbers, "train"), labels_of(numbers)
+    frame = np.ones((32, 32), bool)
+    frame[1:-1, 1:-1] = False
+    for label, name in enumerate(CLASSES):
+        mine = covered[labels == label]
+        assert mine[:, frame].max() <= 0.5, name  # an edge may come up to the middle of an outermost pixel, not over it
+        assert (mine.max(axis=(1, 2)) > 0.95).all(), name
+        assert (mine.sum(axis=(1, 2)) > 40).all(), name
+        # not one and the same: it moves, and is drawn large and small
+        across = (mine * np.arange(32)).sum(axis=(1, 2)) / mine.sum(axis=(1, 2))
+        assert across.max() - across.min() > 4, name
+
+
+def test_contrast_never_vanishes() -> None:
+    """Of colours as they are chosen: the shape's, and the ground's from one end to the other."""
+    numbers = np.random.default_rng().integers(0, 2**50, 5000)
+    middle, offset, colour = _colours(_dice(numbers, "valid"))
+    ground = np.clip(middle[:, None] + offset[:, None] * np.linspace(-1, 1, 21)[:, None], 0, 1)
+    eye = np.array([0.30, 0.59, 0.11])
+    differences = np.sqrt((eye * (ground - colour[:, None]) ** 2).sum(axis=-1)).min(axis=1)
+    assert differences.min() > CONTRAST[0] - 0.05
+    lighter = (eye * (colour - middle)).sum(axis=1) > 0
+    assert 0.3 < lighter.mean() < 0.7  # dark on light as often as light on dark
+
+
+def test_values_use_the_range() -> None:
+    pictures = draw(np.random.default_rng().integers(0, 10**9, 300), "train")
+    assert pictures.min() < 5
+    assert pictures.max() > 250
+    assert (np.abs(pictures.mean(axis=(0, 1, 2)) - 127.5) < 20).all()
+    assert (pictures.std(axis=(1, 2, 3)) > 5).all()  # none is empty
+
+
+def test_ten_thousand_take_seconds() -> None:
+    """1.7 s on one core; here a tenth of them, with room for a busy machine."""
+    start = time.process_time()
+    draw(range(1000), "train")
+    assert time.process_time() - start < 2
+
+
+def test_numbers_that_are_none() -> None:
+    with pytest.raises(ValueError, match="begin at 0"):
+        draw([3, -1], "train")
+    with pytest.raises(BadInput, match='Did you mean "train"'):
+        masks([1], "trian")
+    assert draw([], "train").shape == (0, 32, 32, 3)
 
 
 def test_pixels_alone_say_little() -> None:

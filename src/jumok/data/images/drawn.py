@@ -2,8 +2,9 @@
 
 A picture follows from its split and its number alone, to the last bit and on every machine (drawn_dice.py and
 drawn_shapes.py say how). It is, from back to front: a ground of two colours (drawn_grounds.py), stray strokes, the
-shape in a colour that differs from both of the ground's by at least `CONTRAST`, perhaps one more stray stroke, and
-grain. The strength of a difference is as the eye takes it: √(0.30 red² + 0.59 green² + 0.11 blue²).
+shape in a colour that differs from all of the ground's by about `CONTRAST` or more, perhaps one more stray stroke, and
+grain. Mirrored, it shows the same class. The strength of a difference is as the eye takes it:
+√(0.30 red² + 0.59 green² + 0.11 blue²).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CONTRAST = (0.3, 0.6)  # between the shape and the nearest colour of its ground,
 GROUND = 0.16  # between each colour of the ground and the middle of the two, in every channel, at most
 STRAY = 3  # strokes behind the shape, at most
 GRAIN = 0.05
-_TOGETHER = 250  # pictures drawn at once: few enough for the processor's cache
+_PIXELS = 250 * 32 * 32  # that are drawn at once: few enough for the processor's cache
 _EYE = np.array([0.30, 0.59, 0.11], np.float32)
 
 
@@ -38,8 +39,9 @@ class Drawn:
         self.key = f"shapes-{VERSION}-{split}-{count}-{size}"
 
     def __iter__(self) -> Iterator[RawImage]:
-        for start in range(0, self.count, _TOGETHER):
-            numbers = np.arange(start, min(start + _TOGETHER, self.count))
+        together = _together(self.size)
+        for start in range(0, self.count, together):
+            numbers = np.arange(start, min(start + together, self.count))
             pictures = draw(numbers, self.split, self.size)
             for number, label, pixels in zip(numbers, labels_of(numbers), pictures, strict=True):
                 yield RawImage(f"shapes ({self.split}): picture {number}", CLASSES[label], pixels)
@@ -62,25 +64,37 @@ def labels_of(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Integers:
 def draw(numbers: Sequence[int] | npt.NDArray[np.integer], split: str, size: int = 32) -> npt.NDArray[np.uint8]:
     """The pictures of these numbers, (N, size, size, 3)."""
     checked = _checked(numbers)
-    if split not in SPLITS:
-        raise BadInput(f'The generated pictures have no split "{split}".{did_you_mean(split, SPLITS)}')
     pictures = np.empty((len(checked), size, size, 3), np.uint8)
-    for start in range(0, len(checked), _TOGETHER):
-        some = checked[start : start + _TOGETHER]
-        dice = Dice(some.astype(np.uint64) * np.uint64(len(SPLITS)) + np.uint64(SPLITS.index(split)))
-        pictures[start : start + len(some)] = _draw(dice, labels_of(some), size)
+    together = _together(size)
+    for start in range(0, len(checked), together):
+        some = checked[start : start + together]
+        pictures[start : start + len(some)] = _draw(_dice(some, split), labels_of(some), size)
     return pictures
 
 
 def masks(numbers: Sequence[int] | npt.NDArray[np.integer], split: str, size: int = 32) -> Floats:
     """How much of each pixel the shape covers, (N, size, size): where a model should look."""
     checked = _checked(numbers)
-    dice = Dice(checked.astype(np.uint64) * np.uint64(len(SPLITS)) + np.uint64(SPLITS.index(split)))
-    return _shapes(dice, labels_of(checked), size)
+    return _shapes(_dice(checked, split), labels_of(checked), size)
 
 
-def _checked(numbers: Sequence[int] | npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
-    return np.asarray(numbers, np.int64)
+def _checked(numbers: Sequence[int] | npt.NDArray[np.integer]) -> Integers:
+    checked = np.asarray(numbers, np.int64)
+    if checked.ndim != 1 or (checked < 0).any():
+        raise ValueError("the numbers of pictures are a list and begin at 0")
+    return checked
+
+
+def _together(size: int) -> int:
+    """How many pictures are drawn at once."""
+    return max(1, _PIXELS // (size * size))
+
+
+def _dice(numbers: Integers, split: str) -> Dice:
+    """Every number of every split has dice of its own."""
+    if split not in SPLITS:
+        raise BadInput(f'The generated pictures have no split "{split}".{did_you_mean(split, SPLITS)}')
+    return Dice(numbers.astype(np.uint64) * np.uint64(len(SPLITS)) + np.uint64(SPLITS.index(split)))
 
 
 def _shapes(dice: Dice, labels: Integers, size: int) -> Floats:
