@@ -23,7 +23,15 @@ from jumok.training.verify import differences
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU (make gpu-check)")
 SMALL = ["data.train.pairs=300", "data.valid.pairs=60", "model.width=64", "model.heads=2", "model.layers=2"]
-SMALL += ["training.batch_images=64", "training.epsilon=0.001", "device=cuda", "threads=1", "training.warmup=0"]
+SMALL += [
+    "model.stem=patch",
+    "model.pooling=mean",
+    "training.batch_images=64",
+    "training.epsilon=0.001",
+    "device=cuda",
+    "threads=1",
+    "training.warmup=0",
+]
 VARIED = ["augment.crop=3", "augment.flip=true", "augment.rand_augment=2", "augment.erase=0.25", "augment.mixup=0.8"]
 VARIED += ["augment.cutmix=1.0", "model.stochastic_depth=0.2", "model.dropout=0.1"]
 STILL = ["augment.crop=0"]

@@ -185,10 +185,15 @@ def test_how_far_up_weights_are() -> None:
     assert frozen == {name for name, depth in depths.items() if depth <= 1}
 
 
+def test_an_image_consists_of_whole_patches() -> None:
+    section = VitSection(**{**SMALL, "image": 30, "patch": 4})  # a run to start from may bring other patches
+    with pytest.raises(ValueError, match=r"model\.image 30×30 cannot be cut into patches of 4×4"):
+        Vit(section)
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"image": 30, "patch": 4}, "image 30×30 cannot be cut into patches of 4×4"),
         ({"width": 30, "heads": 4}, "width 30 is not divisible by heads 4"),
         ({"position": "sinusoidal", "width": 18, "heads": 2}, "width 18 % 4"),
         ({"deviation": 0.0}, "must be more than 0"),

@@ -70,6 +70,10 @@ def test_colours_are_learned(tmp_path: Path) -> None:
     files = sorted(test.rglob("*.png"))
     said = model.predict(files)
     assert [one.label for one in said] == [file.parent.name for file in files]
+    with pytest.raises(BadInput, match="name images one by one"):
+        model.predict([test])
+    with pytest.raises(BadInput, match="image 1: give the file"):
+        model.predict([Image.open(files[0])])
     assert all(abs(sum(one.probabilities.values()) - 1) < 1e-9 for one in said)
     again = api.load(tmp_path / "run", device="cpu")
     assert again.labels == ("blue", "green", "red")
@@ -181,9 +185,46 @@ def test_starting_from_another_run(tmp_path: Path) -> None:
     assert third.model.reader.positions.weight.shape == (8, 8, 32)
     expected = first.model.reader.positions((8, 8))
     torch.testing.assert_close(third.model.reader.positions.weight, expected, atol=1e-5, rtol=0)
-    bert = {**raw, "start": str(tmp_path)}
-    with pytest.raises(BadInput):
-        api.train(recipes.check(bert, "none"), tmp_path / "fourth", quiet=True, report=False)
+    with pytest.raises(BadInput, match="cannot be cut into patches of 4×4"):
+        api.train(recipes.check({**raw, "model": {"kind": "vit", "image": 30}}, "x"), tmp_path / "no", quiet=True)
+    keys = [
+        *["task=pretraining", "device=cpu", "threads=1", "training.updates=1", "data.train.pairs=60", "model.width=16"]
+    ]
+    api.train("bert-tiny", tmp_path / "bert", keys, quiet=True, report=False)
+    with pytest.raises(BadInput, match=r"run of model\.kind bert; start from a ViT"):
+        api.train(recipes.check({**raw, "start": str(tmp_path / "bert")}, "x"), tmp_path / "no", quiet=True)
+
+
+def test_what_pools_is_taken_along(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 6)
+    pooled = {**TINY, "pooling": "sequence", "pooled_norm": True}
+    first = api.train(
+        recipe_of(train, model=pooled, training={"updates": 3}), tmp_path / "first", quiet=True, report=False
+    )
+    raw = {"task": "vision", "threads": 1, "device": "cpu", "start": str(tmp_path / "first"),
+           "model": {"kind": "vit", "pooling": "class"},  # stands in a recipe: the run decides
+           "data": {"train": {"images": [str(train)]}},
+           "training": {"updates": 1, "batch_images": 4, "learning_rate": 1e-9}}  # fmt: skip
+    second = api.train(recipes.check(raw, "second"), tmp_path / "second", quiet=True, report=False)
+    assert second.recipe.model.pooling == "sequence"
+    ours, theirs = second.model.state_dict(), first.model.state_dict()
+    for name in ours:
+        same = torch.allclose(ours[name], theirs[name], atol=1e-6)
+        assert same or name.startswith("scores."), name
+    assert not torch.allclose(ours["scores.weight"], theirs["scores.weight"], atol=1e-6)
+
+
+def test_a_run_goes_on_with_images_that_were_copied(tmp_path: Path) -> None:
+    import shutil
+
+    train = coloured(tmp_path / "train", 8)
+    key = task_of(recipe_of(train)).data_keys
+    copied = tmp_path / "copy" / "train"
+    shutil.copytree(train, copied)
+    (copied / "red" / "0.png").chmod(0o600)
+    assert task_of(recipe_of(copied)).data_keys == key
+    (copied / "red" / "0.png").unlink()
+    assert task_of(recipe_of(copied)).data_keys != key
 
 
 def test_keys_that_do_not_belong_to_images(tmp_path: Path) -> None:

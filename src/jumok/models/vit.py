@@ -30,6 +30,7 @@ class Vit(nn.Module):
 
     def __init__(self, section: VitSection) -> None:
         super().__init__()
+        section.must_be_cut()
         self.section = section
         # values from 0 to 255 come in; where they begin and how far they spread follows from the recipe
         for name, value in (("mean", section.mean), ("deviation", section.deviation)):

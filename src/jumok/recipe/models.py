@@ -307,14 +307,19 @@ class VitSection(Section):
         check_heads(self.width, self.heads, self.key_value_heads, "none")
         if self.position == "sinusoidal" and self.width % 4:
             raise ValueError(f"sinusoidal positions have a sine and a cosine of row and column: width {self.width} % 4")
-        if self.stem == "patch" and any(side % step for side, step in zip(self.image, self.patch, strict=True)):
-            image, patch = ("×".join(map(str, sides)) for sides in (self.image, self.patch))
-            raise ValueError(f"image {image} cannot be cut into patches of {patch}: both sides must be multiples")
         if any(value <= 0 for value in self.deviation):
             raise ValueError("deviation: what channels are divided by must be more than 0")
         if self.pooled_norm and (self.final_norm is False or (self.norm == "post" and not self.final_norm)):
             raise ValueError("pooled_norm: there is no last norm (final_norm)")
         return self
+
+    def must_be_cut(self) -> None:
+        """An image must consist of whole patches. Not known before `start` has said how large they are."""
+        if self.stem == "patch" and any(side % step for side, step in zip(self.image, self.patch, strict=True)):
+            image, patch = ("×".join(map(str, sides)) for sides in (self.image, self.patch))
+            raise ValueError(
+                f"model: image {image} cannot be cut into patches of {patch}: both sides must be multiples"
+            )
 
     @property
     def grid(self) -> tuple[int, int]:

@@ -156,7 +156,8 @@ class Recipe(Section):
             raise ValueError(
                 "data: task vision learns from images: name a folder (data.train.images), or drawn: shapes"
             )
-        if self.task == "vision" and isinstance(self.model, VitSection):
+        if self.task == "vision" and isinstance(self.model, VitSection) and self.start is None:
+            self.model.must_be_cut()
             self.augment.must_fit(*self.model.image)
         if self.task != "vision" and self.augment != Augmentation():
             raise ValueError(f"augment is about images, and task: {self.task} has none")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from PIL.Image import Image as Picture
 
 from jumok.data.images.picture import BadPicture, Fit, fit, pixels_of
 from jumok.data.images.raw import Pixels, RawImage
@@ -42,11 +44,15 @@ class ImageClassifier:
         found = []
         for number, image in enumerate(images):
             if isinstance(image, str | Path):
-                for _, made in self.prepared(open_images([image])):
-                    if isinstance(made, BadPicture):
-                        raise made
-                    found.append(made)
+                made = [pixels for _, pixels in self.prepared(islice(open_images([image]), 2))]
+                if len(made) != 1:
+                    raise BadInput(f"{image}: name images one by one, this is a folder or holds several")
+                if isinstance(made[0], BadPicture):
+                    raise made[0]
+                found.append(made[0])
                 continue
+            if isinstance(image, Picture):
+                raise BadInput(f"image {number + 1}: give the file, or numpy.asarray(image.convert('RGB'))")
             array = np.asarray(image)
             if (
                 array.dtype != np.uint8

@@ -128,7 +128,7 @@ class VisionTask:
 
     @property
     def data_keys(self) -> list[str]:
-        return [store.key for store in (*self.stores, *(store for store, _, _ in self.held))]
+        return [store.content for store in (*self.stores, *(store for store, _, _ in self.held))]
 
     def keep(self, folder: Path) -> None:
         if not (folder / LABELS).exists():

@@ -28,8 +28,9 @@ from jumok.training.run import RunFolder
 
 READER = "reader."
 GRID = "reader.positions.weight"
-OWN_OF_IMAGES = ("image", "stochastic_depth", "mean", "deviation")
 OWN = ("dropout", "attention_dropout", "activation_dropout", "pooling", "pairs")  # may differ from the pretrained run's
+OWN_OF_IMAGES = (*OWN[:3], "stochastic_depth", "image", "mean", "deviation")
+HEAD = "scores."  # of an image model: about classes that the new run may not have
 
 
 def with_start(recipe: Recipe) -> Recipe:
@@ -74,7 +75,7 @@ def _with_vision(recipe: Recipe, folder: RunFolder, theirs: Recipe) -> Recipe:
         raise BadInput(f"start: {recipe.start} is a run of model.kind {theirs.model.kind}; start from a ViT")
     raw, section = recipe.model_dump(mode="json"), theirs.model.model_dump(mode="json")
     named = recipe.model.model_fields_set
-    raw["model"] = section | {key: raw["model"][key] for key in (*OWN, *OWN_OF_IMAGES) if key in named}
+    raw["model"] = section | {key: raw["model"][key] for key in OWN_OF_IMAGES if key in named}
     raw["start"] = str(folder.path)
     return _checked(raw, recipe)
 
@@ -131,7 +132,7 @@ def _check_specials(folder: RunFolder) -> None:
 
 def put_weights(model: nn.Module, start: str) -> int:
     """The reader's weights of a run (its best checkpoint, or the newest good one) into a model that has one; where both
-    guess hidden words, what they guess with too. How many tensors that were."""
+    guess hidden words, what they guess with too; of an image model, what pools. How many tensors that were."""
     folder = RunFolder.open(Path(start))
     found = checkpoint.newest_good(folder, lambda message: None, prefer="best")
     if found is None:
@@ -148,7 +149,8 @@ def put_weights(model: nn.Module, start: str) -> int:
         if theirs[name].shape != ours[name].shape:
             shapes = f"{tuple(theirs[name].shape)} there, {tuple(ours[name].shape)} here"
             raise BadInput(f"start: {found} does not fit the model: {name} is {shapes}")
-    heads = theirs.keys() & ours.keys() - readers[0] if isinstance(model, HiddenWords) else set()
+    heads = theirs.keys() & ours.keys() - readers[0] if isinstance(model, HiddenWords | ImageLabeller) else set()
+    heads = {name for name in heads if not (isinstance(model, ImageLabeller) and name.startswith(HEAD))}
     taken = readers[0] | {name for name in heads if theirs[name].shape == ours[name].shape}
     model.load_state_dict({name: theirs[name].float() for name in sorted(taken)}, strict=False)
     return len(taken)

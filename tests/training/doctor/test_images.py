@@ -74,6 +74,18 @@ def test_copies(tmp_path: Path) -> None:
     assert any("broken.png" in what for what in found)
 
 
+def test_two_corpora_with_classes_in_another_order(tmp_path: Path) -> None:
+    first, second = images(tmp_path / "a", {"x": 12, "y": 12}), images(tmp_path / "b", {"y": 12})
+    for file in (first / "x").iterdir():
+        (second / "y" / f"x{file.name}").write_bytes(file.read_bytes())
+    recipe = recipe_of(first)
+    corpora = [*recipe.data.train, recipe.data.train[0].model_copy(update={"images": [str(second)]})]
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"train": corpora})})
+    (where,) = [where for what, where in findings(recipe).items() if "there with two classes" in what]
+    assert "/x/" in where
+    assert "/y/" in where
+
+
 def test_a_whole_examination(tmp_path: Path) -> None:
     report = examine(recipe_of(images(tmp_path / "a", {"x": 30, "y": 30})), tmp_path / "run", patience=3.0)
     assert not report.would_fail

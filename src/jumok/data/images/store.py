@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from jumok.data.folders import clear_abandoned, default_cache, make_whole
+from jumok.data.folders import META, clear_abandoned, default_cache, make_whole
 from jumok.data.images.batch import ImageBatch
 from jumok.data.images.picture import BadPicture, Fit, fit, pixels_of
 from jumok.data.images.raw import Pixels, RawImage
@@ -32,7 +32,7 @@ from jumok.data.stored import Stored
 from jumok.errors import BadInput
 
 Say = Callable[[str], None]
-FORMAT = 1
+FORMAT = 2
 IMAGES, LABELS, NAMES = "images.u8", "labels.i32", "names.json"
 SHOWN = 5  # broken images that are named
 AHEAD = 16  # images of each thread that are read before they are decoded
@@ -49,6 +49,11 @@ class ImageStore(Stored):
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def content(self) -> str:
+        """Equal for equal images with equal classes, wherever they come from."""
+        return str(self.meta["content"])
 
     @cached_property
     def names(self) -> list[str]:
@@ -80,7 +85,11 @@ def open_store(
         clear_abandoned(folder.parent)
         make_whole(folder, (IMAGES, LABELS, NAMES), lambda files: _write(files, source, size, channels, how))
 
-    return ImageStore.open_or_make(folder, make, say)
+    known = (folder / META).exists()
+    store = ImageStore.open_or_make(folder, make, say)
+    for note in store.notes() if known else ():  # what is left out is left out of every run
+        say(note)
+    return store
 
 
 def _write(
@@ -88,6 +97,7 @@ def _write(
 ) -> dict[str, Any]:
     classes: dict[str, int] = {}
     labels: list[int] = []
+    digest = hashlib.sha256(json.dumps([channels, size]).encode())
     names: list[str] = []
     broken: list[str] = []
     for image, pixels in decoded(source, size, channels, how):
@@ -99,7 +109,9 @@ def _write(
                 f"{image.name}: it is not said of which class it is. Put the images of each class into a folder of its "
                 "name, or name a CSV file with paths and labels"
             )
-        files[IMAGES].write(np.ascontiguousarray(pixels.transpose(2, 0, 1)).tobytes())
+        data = np.ascontiguousarray(pixels.transpose(2, 0, 1)).tobytes()
+        files[IMAGES].write(data)
+        digest.update(data + image.label.encode() + b"\0")
         labels.append(classes.setdefault(image.label, len(classes)))
         names.append(image.name)
     if not labels:
@@ -108,9 +120,8 @@ def _write(
     files[LABELS].write(np.array(labels, np.int32).tobytes())
     files[NAMES].write(json.dumps(names, ensure_ascii=False).encode("utf-8"))
     shape = (channels, *size)
-    return {
-        "format": FORMAT, "shape": shape, "classes": list(classes), "broken": len(broken), "named": broken[:SHOWN],
-    }  # fmt: skip
+    about = {"classes": list(classes), "broken": len(broken), "named": broken[:SHOWN]}
+    return {"format": FORMAT, "content": digest.hexdigest()[:32], "shape": shape, **about}
 
 
 def decoded(

@@ -14,13 +14,13 @@ from jumok.training.doctor.findings import Report
 
 SHOWN = 3  # images named in a finding
 RARE = 10  # images of a class that are too few to learn it from
-MOST_IMAGES = 200_000  # of a store are compared
+MOST_IMAGES = 200_000  # of a store are compared, evenly spaced
 
 
 def check_images(task: VisionTask, report: Report) -> None:
     counts = dict(zip(task.classes.names, task.classes.counts, strict=True))
     report.know("images", classes=counts, size=list(task.section.image))
-    for store in task.stores:
+    for store in {store.key: store for store in (*task.stores, *(held for held, _, _ in task.held))}.values():
         for note in store.notes():
             report.add("warning", "data", note, str(store.folder), "mend or remove these files")
     rare = [f"{name} ({count})" for name, count in counts.items() if count < RARE]
@@ -57,12 +57,14 @@ def _check_copies(task: VisionTask, report: Report) -> None:
     torn = [copies for copies in learned.values() if len({store.classes[store.labels[n]] for store, n in copies}) > 1]
     if torn:
         (one, first), *_ = torn[0]
-        other, second = next(each for each in torn[0] if each[0].labels[each[1]] != one.labels[first])
+        own = one.classes[one.labels[first]]
+        other, second = next(each for each in torn[0] if each[0].classes[each[0].labels[each[1]]] != own)
         what = f"{len(torn):,} image{'s are' if len(torn) > 1 else ' is'} there with two classes"
         where = f"{one.names[first]} and {other.names[second]}"
         report.add("warning", "data", what, where, "keep it in the class where it belongs")
 
 
 def _digests(store: ImageStore, numbers: Iterable[int]) -> Iterable[tuple[int, bytes]]:
-    for number in list(numbers)[:MOST_IMAGES]:
+    chosen = np.asarray(list(numbers))
+    for number in chosen[:: max(1, -(-len(chosen) // MOST_IMAGES))]:  # spread over all classes
         yield int(number), hashlib.blake2b(store.images[number].tobytes(), digest_size=16).digest()
