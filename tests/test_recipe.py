@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.recipe.reading import _sections
+from jumok.recipe.reading import _sections, matching
 
 
 def every_section(section: type[BaseModel]) -> list[type[BaseModel]]:
@@ -109,6 +109,22 @@ def test_patterns_become_the_files_they_match(tmp_path: Path) -> None:
         corpus("?.de", "*.ko")
     text = recipes.read("lstm-lm", [f'data.train.text=["{tmp_path}/*.fr", "{tmp_path}/2.*"]']).data.train[0].text
     assert text == files("1.fr", "2.de", "2.en")
+
+
+def test_a_folder_stands_for_what_is_in_it(tmp_path: Path) -> None:
+    for name in ("new/a/1.png", "new/a/deep/2.png", "new/ab/3.png", "new/4.png", "other/5.png"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def found(pattern: str, folders: bool = True) -> list[Path]:
+        return [Path(path).relative_to(tmp_path) for path in matching(f"{tmp_path}/{pattern}", folders)]
+
+    assert found("new/**") == [Path("new")]
+    assert found("new/**/*") == [Path("new/4.png"), Path("new/a"), Path("new/ab")], "a folder beside one of its letters"
+    assert found("**/*.png") == [
+        Path(name) for name in ("new/4.png", "new/a/1.png", "new/a/deep/2.png", "new/ab/3.png", "other/5.png")
+    ]
+    assert found("new/a/**", folders=False) == [Path("new/a/1.png"), Path("new/a/deep/2.png")]
 
 
 def test_files_that_are_no_recipes(tmp_path: Path) -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import shutil
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from torch import Tensor
 
 from jumok import api
 from jumok import recipe as recipes
+from jumok.cli.look import _evenly
 from jumok.cli.main import run
+from jumok.data.images.raw import RawImage
+from jumok.inspect import vision_files, vision_picture
+from jumok.tasks.image_classifier import ImageClassifier
 
 MODEL = {"kind": "vit", "image": [8, 12], "patch": [4, 2], "width": 16, "heads": 2, "layers": 2, "feed_forward": 16}
 COLOURS = {"red": (200, 40, 40), "초록": (40, 200, 40), "blue": (40, 40, 200)}
@@ -156,3 +163,70 @@ def test_a_model_without_positions_and_one_without_images(folder: Path, capsys: 
     assert look(folder, "ONE", "--out", "OUT/lost.html", name="lost") == 0
     assert "mean of all patches" in (folder / "lost.html").read_text(encoding="utf-8")
     assert look(folder, "--what", "filters", "--out", "OUT/x.png", name="nowhere") == 2
+
+
+@pytest.mark.parametrize("out", ["x.png", "x.json"])
+def test_too_many_images_are_refused_before_the_work(
+    folder: Path, out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert vision_files.MOST_IMAGES == vision_picture.MOST_IMAGES
+    made: list[int] = []
+    predictions = vision_files.predictions
+
+    def counted(model: Any, images_BCHW: Tensor) -> Any:
+        made.append(len(images_BCHW))
+        return predictions(model, images_BCHW)
+
+    monkeypatch.setattr(vision_files, "predictions", counted)
+    words = ["--kind", "rollout", "--out", f"OUT/{out}"]
+    assert look(folder, *["ONE"] * 41, *words) == 2
+    assert "41 images are too many for one picture (at most 40)" in capsys.readouterr().err
+    assert not made
+    assert not (folder / out).exists()
+    assert look(folder, *["ONE"] * 40, "--kind", "rollout", "--out", "OUT/forty.json") == 0
+    assert made == [40]
+    assert len(json.loads((folder / "forty.json").read_text(encoding="utf-8"))["images"]) == 40
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_distances_are_measured_on_all_classes(
+    folder: Path, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = folder / "images"
+    if packed:
+        source = Path(shutil.make_archive(str(tmp_path / "images"), "tar", source))
+    seen: list[list[str]] = []
+    prepared = ImageClassifier.prepared
+
+    def noted(self: ImageClassifier, images: Iterable[RawImage]) -> Any:
+        chosen = list(images)
+        seen.append([image.name for image in chosen])
+        return prepared(self, chosen)
+
+    monkeypatch.setattr(ImageClassifier, "prepared", noted)
+    for _ in range(2):
+        assert look(folder, "--what", "distance", "--images", str(source), "--most", "3") == 0
+    assert seen[0] == seen[1], "the same ones each time"
+    assert sorted(Path(name).parent.name for name in seen[0]) == sorted(COLOURS)
+    assert look(folder, "--what", "distance", "--images", str(source), "--most", "99") == 0
+    assert len(set(seen[2])) == 12
+
+
+def test_images_in_a_table_count_among_the_others(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "some.csv"
+    rows = [f"{folder / 'images' / name / '0.png'},{name}" for name in COLOURS]
+    table.write_text("\n".join(["path,label", *rows]), encoding="utf-8")
+    for most, count in (("14", 14), ("99", 16)):
+        assert look(folder, "ONE", str(table), "--images", "FOLDER", "--what", "distance", "--most", most) == 0
+        assert f"over {count} images" in capsys.readouterr().out
+
+
+def test_evenly_is_one_of_each_part_and_not_every_tenth() -> None:
+    count, most = int(np.random.default_rng().integers(1_000, 50_000)), 100
+    numbers = _evenly(count, most)
+    assert [number * most // count for number in numbers] == pytest.approx(list(range(most)), abs=1)
+    assert len(set(numbers)) == most
+    assert _evenly(7, 9) == list(range(7))
+    assert {number % 10 for number in _evenly(10_000, 100)} == set(range(10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import csv
 import io
 import json
@@ -9,10 +10,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+
+from jumok.cli.main import run
 
 TINY = ["model.image=16", "model.width=32", "model.heads=2", "model.layers=1", "model.feed_forward=32", "threads=1"]
 TINY += [
@@ -110,3 +114,66 @@ def test_an_empty_class(place: Path, tmp_path: Path) -> None:
     assert told.returncode == 2
     assert "void" in told.stderr
     assert "Traceback" not in told.stderr
+
+
+def test_what_can_be_read_is_told_beside_what_cannot(place: Path, tmp_path: Path) -> None:
+    for number, colour in enumerate(COLOURS):
+        (tmp_path / "new" / colour).mkdir(parents=True)
+        image(colour).save(tmp_path / "new" / colour / f"{number}.png")
+        image(colour).save(tmp_path / f"{colour}.png")
+    inputs = [tmp_path / "rot.png", tmp_path / "gone.png", tmp_path / "no*.png", tmp_path / "grün.png"]
+    told = jumok("predict", "--run", place / "run", *inputs, cache=place / "cache")
+    assert told.returncode == 2
+    assert [line.split("\t")[1] for line in told.stdout.splitlines()] == ["rot", "grün"]
+    assert "gone.png: no such file" in told.stderr
+    assert "no*.png: no file matches" in told.stderr
+    assert "2 images could not be read" in told.stderr
+    (tmp_path / "new" / "grün" / "dead.png").symlink_to(tmp_path / "nowhere.png")
+    told = jumok("predict", "--run", place / "run", tmp_path / "new", tmp_path / "rot.png", cache=place / "cache")
+    assert told.returncode == 2
+    assert [line.split("\t")[1] for line in told.stdout.splitlines()] == [*sorted(COLOURS), "rot"]
+    assert told.stderr.count("dead.png") == 1
+    assert "1 image could not be read" in told.stderr
+
+
+def test_a_file_that_cannot_be_read_within_a_folder(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file without permission; said by hand, since an administrator has permission for all."""
+    for name in ("1.png", "2.png", "3.png", "deep/4.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        image("rot").save(tmp_path / name)
+    opened = builtins.open
+
+    def guarded(file: Any, *arguments: Any, **named: Any) -> Any:
+        if str(file).endswith("2.png"):
+            raise PermissionError(13, "Permission denied", str(file))
+        return opened(file, *arguments, **named)
+
+    monkeypatch.setattr(builtins, "open", guarded)
+    assert run(["predict", "--run", str(place / "run"), "--device", "cpu", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    names = [line.split("\t")[0] for line in captured.out.splitlines()]
+    assert names == [str(tmp_path / name) for name in ("1.png", "3.png", "deep/4.png")]
+    assert captured.err.count("2.png: no permission") == 1
+
+
+def test_a_folder_that_is_refused_is_not_read_in_pieces(place: Path, tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        (tmp_path / name / "rot").mkdir(parents=True)
+        image("rot").save(tmp_path / name / "rot" / "1.png")
+    told = jumok("predict", "--run", place / "run", tmp_path, cache=place / "cache")
+    assert told.returncode == 2
+    assert told.stdout == ""
+    assert "no classes" in told.stderr
+
+
+def test_a_pattern_through_all_folders_tells_each_image_once(place: Path, tmp_path: Path) -> None:
+    for number, colour in enumerate(COLOURS):
+        (tmp_path / "new" / colour / "deep").mkdir(parents=True)
+        image(colour).save(tmp_path / "new" / colour / "deep" / f"{number}.png")
+        image(colour).save(tmp_path / "new" / colour / f"{number}.png")
+    told = jumok("predict", "--run", place / "run", tmp_path / "new" / "**", cache=place / "cache")
+    assert told.returncode == 0, told.stderr
+    names = [line.split("\t")[0] for line in told.stdout.splitlines()]
+    assert len(names) == len(set(names)) == 6

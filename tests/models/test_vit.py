@@ -187,7 +187,7 @@ def test_how_far_up_weights_are() -> None:
 
 def test_an_image_consists_of_whole_patches() -> None:
     section = VitSection(**{**SMALL, "image": 30, "patch": 4})  # a run to start from may bring other patches
-    with pytest.raises(ValueError, match=r"model\.image 30×30 cannot be cut into patches of 4×4"):
+    with pytest.raises(ValueError, match="image 30×30 cannot be cut into patches of 4×4"):
         Vit(section)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,10 @@ from jumok.errors import BadInput
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from jumok.data.images.raw import RawImage
     from jumok.trained import TrainedImageClassifier
 
-MOST = 256  # images that distances are measured on, by itself: more hardly change the means
-MOST_IMAGES = 40  # of one picture
+MOST = 256  # images that distances are measured on, by itself: enough for the means if all classes are among them
 TOGETHER = 64
 
 
@@ -50,13 +51,16 @@ def look(
         help="Instead of maps: filters (of the first layer), positions (how alike), distance (how far heads look).",
     ),
     folder: Path | None = typer.Option(None, "--images", help="Distance: a folder of images to measure it on."),
-    most: int = typer.Option(MOST, min=1, help="Distance: look at so many images at most."),
+    most: int = typer.Option(MOST, min=1, help="Distance: look at so many images at most, evenly of all."),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
     as_json: bool = typer.Option(False, "--json", help="Distance: print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
     """Draw where an image model looks, laid over your images; or what its filters, positions and heads are like."""
-    from jumok.inspect.vision_files import Asked, check_what, write_maps
+    from itertools import islice
+
+    from jumok.data.images.sources import open_images
+    from jumok.inspect.vision_files import MOST_IMAGES, Asked, check_what, write_maps
 
     require_text(label=label, kind=kind, what=what, start=start)
     asked = Asked(kind, layer, head, start, label)
@@ -76,7 +80,7 @@ def look(
         raise BadInput("maps are drawn into a file: --out look.png (or .svg, .html, .json)")
     asked.check(out)
     model = _load(run, device)
-    names, pixels = next(_batches(model, images, MOST_IMAGES + 1, whole=True))
+    names, pixels = next(_batches(model, islice(open_images(images), MOST_IMAGES + 1), whole=True))
     typer.echo(write_maps(model.model, pixels, names, model.classes.names, asked, out, dark))
 
 
@@ -96,7 +100,7 @@ def _show(
         if not images and folder is None:
             raise BadInput("--what distance is measured on images: name some, or a folder of them with --images")
         paths = [*images, *([folder] if folder is not None else [])]
-        found = measure_distances(model.model, (batch for _, batch in _batches(model, paths, most)), out, dark)
+        found = measure_distances(model.model, (batch for _, batch in _batches(model, _spread(paths, most))), out, dark)
         typer.echo(json.dumps(found.to_json(), indent=1) if as_json else found.summary(), nl=as_json)
         if out is not None and not as_json:
             typer.echo(f"written: {out}")
@@ -117,21 +121,51 @@ def _load(run: Path, device: str) -> TrainedImageClassifier:
     return model
 
 
+def _spread(paths: Sequence[Path], most: int) -> Iterator[RawImage]:
+    """So many images at most, from the first to the last: most folders and archives have one class after the other.
+    Files of folders are counted before any is read. All else is read twice: once to be counted."""
+    from jumok.cli.predict_images import pictures_in
+    from jumok.data.images.raw import is_image_name
+    from jumok.data.images.sources import open_images
+
+    files: list[Path] = []
+    for path in paths:
+        first = next(iter(open_images([path])), None) if path.is_dir() else None
+        is_of_files = first is not None and isinstance(first.data, bytes)  # and no set of MNIST's or CIFAR's kind
+        files += pictures_in(path) if is_of_files else [path]
+    if all(is_image_name(file.name) for file in files):
+        yield from open_images([files[number] for number in _evenly(len(files), most)])
+        return
+    images = open_images(files)
+    wanted = set(_evenly(sum(1 for _ in images), most))
+    last = max(wanted, default=-1)
+    for number, image in enumerate(images):
+        if number in wanted:
+            yield image
+        if number == last:
+            return
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """Numbers below `count`, one of each of `most` equal parts, always the same ones. Which one of a part is drawn:
+    every tenth of images whose classes take turns could be of one class."""
+    chance = random.Random(0)
+    most = min(most, count)
+    return [chance.randrange(part * count // most, (part + 1) * count // most) for part in range(most)]
+
+
 def _batches(
-    model: TrainedImageClassifier, paths: Sequence[Path], most: int, whole: bool = False
+    model: TrainedImageClassifier, images: Iterable[RawImage], whole: bool = False
 ) -> Iterator[tuple[list[str], Tensor]]:
     """Names and bytes (B, C, H, W) of images as the model sees them. What cannot be read is refused where the `whole`
     is asked for, else left out with a word."""
-    from itertools import islice
-
     import numpy as np
     import torch
 
     from jumok.data.images.picture import BadPicture
-    from jumok.data.images.sources import open_images
 
     names, pixels = [], []
-    for image, made in model.prepared(islice(open_images(paths), most)):
+    for image, made in model.prepared(images):
         if isinstance(made, BadPicture):
             if whole:
                 raise made

@@ -54,8 +54,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
 
         for image, made in model.prepared(_images(paths, broken)):
             if isinstance(made, BadPicture):
-                broken.append(str(made))
-                typer.echo(f"error: {made}", err=True)
+                _tell_broken(made, broken)
                 continue
             names.append(image.name)
             pictures.append(made)
@@ -67,24 +66,80 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
 
 
 def _images(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
-    """What is named on the command line, or by the lines of a pipe. A path from a pipe that leads nowhere is told, and
-    the rest goes on."""
-    from jumok.data.images.sources import open_images
+    """What is named on the command line, or by the lines of a pipe. What cannot be read is told, and the rest goes
+    on: an error here would take with it the images that are being decoded."""
     from jumok.recipe.reading import matching
 
     if paths:
         for path in paths:
-            yield from open_images(matching(path, folders=True))
+            try:
+                found = matching(path, folders=True)
+            except BadInput as error:
+                _tell_broken(error, broken)
+                continue
+            for one in found:
+                yield from _readable(Path(one), broken)
         return
     if sys.stdin.isatty():
         raise BadInput("name images, a folder or a pattern; or pipe paths in, one a line")
     for line in sys.stdin:
         if path := line.rstrip("\r\n"):
-            try:
-                yield from open_images([path])
-            except BadInput as error:
-                broken.append(str(error))
-                typer.echo(f"error: {error}", err=True)
+            yield from _readable(Path(path), broken)
+
+
+def _readable(path: Path, broken: list[str]) -> Iterator[RawImage]:
+    """The images of a path up to where it cannot be read; of a folder also those after it, one by one."""
+    from jumok.data.images.folders import stamp_of
+    from jumok.data.images.sources import open_images
+
+    is_open, read, before = False, set(), len(broken)
+    try:
+        if path.is_symlink():
+            stamp_of(path)  # one that leads nowhere is told as that, not as a misspelt name
+        images = open_images([path])
+        is_open = True
+        for image in images:
+            read.add(Path(image.name))
+            yield image
+    except BadInput as error:
+        for file in _rest(path, is_open):
+            if file not in read:
+                yield from _readable(file, broken)
+        if len(broken) == before:  # else the file that it was is named
+            _tell_broken(error, broken)
+
+
+def _rest(path: Path, is_open: bool) -> list[Path]:
+    """The files to try by themselves. A folder that is not even opened is refused for what it is (`train` and `test`
+    in it, say), unless a link in it leads nowhere."""
+    try:
+        files = list(pictures_in(path)) if path.is_dir() else []
+    except OSError:
+        return []
+    return files if is_open or not all(file.exists() for file in files) else []
+
+
+def pictures_in(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The pictures below a folder, by their names, as `open_images` finds them: none that is hidden, and through links
+    but not back up."""
+    from jumok.data.images.folders import is_hidden
+    from jumok.data.images.raw import is_image_name
+
+    itself = folder.resolve()
+    if itself in above:
+        return
+    for entry in sorted(folder.iterdir()):
+        if is_hidden(entry.name):
+            continue
+        if entry.is_dir():
+            yield from pictures_in(entry, above | {itself})
+        elif is_image_name(entry.name):
+            yield entry
+
+
+def _tell_broken(error: BadInput, broken: list[str]) -> None:
+    broken.append(str(error))
+    typer.echo(f"error: {error}", err=True)
 
 
 def _told(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 KINDS = ("attention", "rollout", "gradient")
 WHATS = ("filters", "positions", "distance")
 MAP_FILES, WHAT_FILES = (".png", ".svg", ".html", ".json"), (".png", ".svg", ".json")
+MOST_IMAGES = 40  # of one file, as many as `draw_maps` takes (not imported from there: numbers need no matplotlib)
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def write_maps(
 ) -> str:
     """Draw maps over images into a file; what was drawn, in words."""
     asked.check(path)
+    _check_count(len(names), path)
     grid = check_place(model, images_BCHW, None)
     place = None if asked.start is None else read_place(asked.start, grid)
     label = None if asked.label is None else label_number(asked.label, labels)
@@ -89,10 +91,6 @@ def write_maps(
     if path.suffix.lower() == ".html":
         from jumok.inspect.vision_page import page
 
-        if len(names) != 1:
-            raise BadInput(
-                f"--out {path}: a page is about one image, and {len(names)} are given. Give one, or draw a .png"
-            )
         content = page(
             model,
             images_BCHW[0],
@@ -118,6 +116,15 @@ def write_maps(
     with disk_errors_named("writing the picture", path, "Choose another --out."):
         replace_file(path, content)
     return "\n".join([*(f"{name}: {told}" for name, told in zip(names, said, strict=True)), f"{heading}: {path}"])
+
+
+def _check_count(images: int, path: Path) -> None:
+    """Before any map is made: most of the time goes into them."""
+    if path.suffix.lower() == ".html":
+        if images != 1:
+            raise BadInput(f"--out {path}: a page is about one image, and {images} are given. Give one, or draw a .png")
+    elif images > MOST_IMAGES:
+        raise BadInput(f"{images} images are too many for one picture (at most {MOST_IMAGES}): draw fewer at once")
 
 
 def _maps(

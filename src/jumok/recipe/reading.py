@@ -74,10 +74,13 @@ def _find_files(raw: dict[str, Any]) -> None:
 
 
 def matching(pattern: Any, folders: bool = False) -> list[Any]:
-    """The files that a pattern matches, in the order of their names; what is no pattern is itself."""
+    """The files that a pattern matches, in the order of their names; what is no pattern is itself. With `folders`, a
+    folder stands for all that is in it: `new/**` matches that too, and nothing is to be read twice."""
     if not isinstance(pattern, str) or not PATTERN.search(pattern) or Path(pattern).exists():
         return [pattern]
     found = sorted(path for path in glob(pattern, recursive=True) if folders or Path(path).is_file())
+    whole = {Path(path) for path in found if Path(path).is_dir()} if folders else set()
+    found = [path for path in found if whole.isdisjoint(Path(path).parents)]
     if not found:
         raise BadInput(f"{pattern}: no file matches this pattern")
     return found

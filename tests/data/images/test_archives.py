@@ -183,6 +183,44 @@ def test_names_of_a_zip_from_a_mac_and_from_windows(tmp_path: Path) -> None:
     assert [image.label for image in open_images([put(tmp_path / "x.zip", data)])] == ["개미", "cat"]
 
 
+def test_names_of_a_zip_from_a_korean_windows(tmp_path: Path) -> None:
+    """In its code page and without a word about it; western names of the old kind stay what they were."""
+    names = ["고양이/1.png", "개/사진 2.png", "똠양꿍/3.png", "cat/4.png"]
+    picture = png()
+    data = zipped({f"{number}" * len(name.encode("cp949")): picture for number, name in enumerate(names)})
+    for number, name in enumerate(names):
+        stored = name.encode("cp949")
+        data = data.replace(f"{number}".encode() * len(stored), stored)
+    path = put(tmp_path / "x.zip", data)
+    assert [image.name for image in open_images([path])] == [f"{path}/{name}" for name in names]
+    assert [image.label for image in open_images([path])] == ["고양이", "개", "똠양꿍", "cat"]
+    (one,) = open_images([path / "고양이"])
+    assert one.data == picture
+    western = ["Müller", "España", "Ångström", "café"]
+    for name in western:
+        stored = f"{name}/1.png".encode("cp437")
+        old = put(tmp_path / "old.zip", zipped({"X" * len(stored): picture}).replace(b"X" * len(stored), stored))
+        assert [image.label for image in open_images([old])] == [name]
+
+
+@pytest.mark.parametrize("kind", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
+def test_a_name_in_a_tar_that_is_no_utf8_is_shown(kind: int, tmp_path: Path) -> None:
+    files = {os.fsdecode(b"cat/\xb0\xed.png"): png()}
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=kind, errors="surrogateescape") as archive:
+        for name, data in files.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+    path = put(tmp_path / "x.tar", out.getvalue())
+    (image,) = open_images([path])
+    assert (image.name, image.label) == (f"{path}/cat/\\xb0\\xed.png", "cat")
+    assert [image.data] == list(files.values())
+    put(path, out.getvalue()[: out.getvalue().index(b"IEND")])
+    with pytest.raises(BadInput, match=r"damaged or cut off in cat/\\xb0\\xed\.png"):
+        list(open_images([path]))
+
+
 def test_links_cannot_be_followed_in_a_stream(tmp_path: Path) -> None:
     for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE):
         out = io.BytesIO()

@@ -144,6 +144,28 @@ def test_a_class_that_cannot_be_shown_is_refused(tmp_path: Path) -> None:
     str(caught.value).encode()  # the message itself can be
 
 
+def test_a_name_that_is_no_utf8_is_read_and_shown(tmp_path: Path) -> None:
+    """As `unzip` leaves the names of a Korean Windows."""
+    (tmp_path / "cat").mkdir()
+    path = os.fsencode(tmp_path) + b"/cat/\xb0\xed.png"
+    data = png()
+    try:
+        Path(os.fsdecode(path)).write_bytes(data)
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    for given in (tmp_path, Path(os.fsdecode(path))):
+        (image,) = open_images([given])
+        assert image.name == f"{tmp_path}/cat/\\xb0\\xed.png"
+        assert image.data == data
+    (tmp_path / os.fsdecode(b"cat/\xb0\xed")).mkdir()
+    Path(os.fsdecode(path)).rename(tmp_path / os.fsdecode(b"cat/\xb0\xed/\xb0.png"))
+    (image,) = open_images([tmp_path / os.fsdecode(b"cat/\xb0\xed")])
+    assert (image.name, image.data) == (f"{tmp_path}/cat/\\xb0\\xed/\\xb0.png", data)
+    (tmp_path / os.fsdecode(b"cat/\xb0\xed/\xb0.png")).rename(tmp_path / os.fsdecode(b"cat/\xb0\xed/\xb0.txt"))
+    with pytest.raises(BadInput, match=r"no image in it \(1 other files, as cat/\\xb0\\xed/\\xb0\.txt\)"):
+        open_images([tmp_path])
+
+
 def test_a_part_of_a_folder_is_just_a_folder(tmp_path: Path) -> None:
     fill(tmp_path, "train/cat/1.png", "train/dog/2.png", "test/cat/3.png")
     assert [image.label for image in open_images([tmp_path / "train"])] == ["cat", "dog"]

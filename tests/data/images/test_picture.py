@@ -147,6 +147,43 @@ def test_numbers_without_an_agreed_white_are_refused() -> None:
             decode(saved(Image.fromarray(values), "TIFF"), "lab.tif", 3)
 
 
+def tiff(values: Array, bits: int, sample: int, raw: bytes) -> bytes:
+    """Grey as other programs write it: one strip, `sample` 1 for numbers without a sign and 2 for such with one."""
+    height, width = values.shape
+    tags = [(256, 4, width), (257, 4, height), (258, 3, bits), (259, 3, 1), (262, 3, 1), (273, 4, 8), (277, 3, 1)]
+    tags += [(278, 4, height), (279, 4, len(raw)), (339, 3, sample)]
+    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    return b"II*\0" + struct.pack("<I", 8 + len(raw)) + raw + struct.pack("<H", len(tags)) + entries + bytes(4)
+
+
+def test_small_numbers_of_32_bit_are_taken_as_they_are() -> None:
+    values = np.random.default_rng().integers(0, 233, (6, 5), np.int32)
+    values[0, :2] = 0, 232
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for sample in (1, 2):
+        data = tiff(values, 32, sample, values.tobytes())
+        assert np.array_equal(decode(data, "x", 1)[:, :, 0], values)
+        assert np.array_equal(decode(data, "x", 3), values[:, :, None].repeat(3, axis=2))
+    turned = saved(Image.fromarray(values), "TIFF", exif=exif)
+    assert np.array_equal(decode(turned, "x", 1)[:, :, 0], np.rot90(values, -1))
+    small = values.astype(np.uint16)  # of 16 bit the same numbers are nearly black
+    for data in (saved(Image.fromarray(small), "TIFF"), saved(Image.fromarray(small), "PNG")):
+        assert decode(data, "x", 1).max() == 1
+    values[1, 1] = 256
+    with pytest.raises(BadPicture, match=r"^lab\.tif: numbers of 32 bit, of which nobody says what is white"):
+        decode(tiff(values, 32, 2, values.tobytes()), "lab.tif", 1)
+
+
+def test_twelve_bit_grey_has_its_own_white() -> None:
+    values = np.random.default_rng().integers(0, 4096, (4, 6), np.uint16)
+    values[0, :2] = 0, 4095
+    pairs = values.reshape(-1, 2).astype(int)
+    raw = b"".join(int(one << 12 | two).to_bytes(3, "big") for one, two in pairs)
+    found = decode(tiff(values, 12, 1, raw), "x", 1)[:, :, 0]
+    assert np.array_equal(found, np.floor(values / 4095 * 255 + 0.5))
+
+
 def test_transparent_places_show_white() -> None:
     pixels = noise(12, 10, 4)
     pixels[0, :, 3], pixels[1, :, 3] = 0, 255

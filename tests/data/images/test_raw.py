@@ -8,13 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from jumok.data.images.raw import class_name, is_image_name, key_of, stamp
+from jumok.data.images.raw import class_name, is_image_name, key_of, shown, stamp
 from jumok.errors import BadInput
 
 
 def test_names_of_pictures() -> None:
     assert all(map(is_image_name, ("a.jpg", "b/c.JPEG", "x.y.png", "고양이.webp", "phone.HEIC")))
     assert not any(map(is_image_name, ("jpg", ".png", "a.txt", "a.jpg.part", "a.png/b", "")))
+
+
+def test_names_are_shown_so_that_they_can_be_written() -> None:
+    assert shown(Path("고양이") / os.fsdecode(b"\xb0\xed 1.png")) == "고양이/\\xb0\\xed 1.png"
+    assert shown("a\n\x1b[31m\u2028\ud800.png") == "a\\n\\x1b[31m\\u2028\\ud800.png"
+    for name in ("C:\\cat.png", "넓은\u3000빈칸.png", "👨\u200d👩\u200d👧.png"):
+        assert shown(name) == name
+    for _ in range(100):
+        name = os.fsdecode(secrets.token_bytes(8))
+        assert shown(name).encode().decode() == shown(shown(name)) == shown(name)
 
 
 def test_labels() -> None:

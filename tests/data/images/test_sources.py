@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import struct
 import tarfile
 from pathlib import Path
@@ -55,6 +56,21 @@ def test_all_kinds_joined_in_order(place: Path) -> None:
     both = open_images([place / "x.tar.xz/train", place / "set"])
     assert len(list(both)) == 2
     assert both.passed_over == 2
+
+
+def test_a_place_that_is_no_utf8_is_read_and_shown(place: Path) -> None:
+    folder = place / os.fsdecode(b"\xb0\xed")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes only UTF-8")
+    names = ["one.png", "photo", "x.tar.xz", "list.csv", "data_batch_1.bin", "digits", "set"]
+    for name in names:
+        (place / name).rename(folder / name)
+    source = open_images([folder / name for name in (*names, "x.tar.xz/train") if name != "x.tar.xz"])
+    found = [image.name for image in source]
+    assert len(found) == 8
+    assert all(name.startswith(f"{place}/\\xb0\\xed/") and name.encode() for name in found)
 
 
 def test_the_key_of_several(place: Path) -> None:

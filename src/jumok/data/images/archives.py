@@ -22,7 +22,7 @@ from typing import IO, cast
 import zstandard
 
 from jumok.data.compression import open_bytes, open_file
-from jumok.data.images.raw import Member
+from jumok.data.images.raw import Member, shown
 from jumok.errors import BadInput, did_you_mean
 
 MOST_BYTES = 1 << 30  # of one file in an archive; what claims to be larger is no picture
@@ -73,7 +73,9 @@ def under(found: Iterator[Member], part: tuple[str, ...], where: str) -> Iterato
         elif not is_there and parts[: depth - 1] == part[:-1] and len(parts) >= depth and len(beside) < MOST_NAMES:
             beside.add(parts[depth - 1])
     if not is_there:
-        raise BadInput(f'{where}: no "{"/".join(part)}" in the archive.{did_you_mean(part[-1], beside)}')
+        raise BadInput(
+            f'{where}: no "{shown("/".join(part))}" in the archive.{did_you_mean(part[-1], map(shown, beside))}'
+        )
 
 
 # ---------------------------------------------------------------- tar
@@ -131,20 +133,20 @@ def _tar_members(path: str | Path) -> Iterator[Member]:
             if header is None:
                 return
             archive.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
-            last = header.name
-            parts = _parts(last)
+            last = shown(header.name)
+            parts = _parts(header.name)
             if not parts:
                 continue
 
-            def read(header: tarfile.TarInfo = header) -> bytes:
-                where = f"{path}/{header.name}"
+            def read(header: tarfile.TarInfo = header, name: str = last) -> bytes:
+                where = f"{path}/{name}"
                 if not header.isreg() or header.issparse():
                     raise BadInput(
                         f"{where}: a link, which cannot be followed in a stream. Pack the archive with the files "
                         "themselves: tar --dereference --hard-dereference"
                     )
                 _check_size(where, header.size)
-                with _told(path, f"in {header.name}"):
+                with _told(path, f"in {name}"):
                     stream.seek(header.offset_data)
                     data = stream.read(header.size)
                     if len(data) < header.size:
@@ -173,28 +175,46 @@ def _zip_members(path: str | Path) -> Iterator[Member]:
         with _told(path, "at its end, where the table of contents is"):
             archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(open_file(path))))
         for entry in archive.infolist():
-            parts = _parts(_zip_name(entry))
+            name = _zip_name(entry)
+            parts = _parts(name)
             if not parts:
                 continue
 
-            def read(entry: zipfile.ZipInfo = entry) -> bytes:
-                where = f"{path}/{entry.filename}"
+            def read(entry: zipfile.ZipInfo = entry, name: str = shown(name)) -> bytes:
+                where = f"{path}/{name}"
                 _check_size(where, entry.file_size)
                 if entry.flag_bits & 1:
                     raise BadInput(f"{where}: locked with a password. Unpack the archive and pack it without one")
-                with _told(path, f"in {entry.filename}"):
+                with _told(path, f"in {name}"):
                     return archive.read(entry)
 
             yield Member(parts, entry.is_dir(), entry.file_size, read)
 
 
 def _zip_name(entry: zipfile.ZipInfo) -> str:
-    """Archives of a Mac are in UTF-8 without saying so; some of Windows have the wrong strokes."""
+    """Archives of a Mac are in UTF-8 without saying so, those of a Korean Windows in its code page (949); some of
+    Windows have the wrong strokes."""
     name = entry.filename
     if not entry.flag_bits & 0x800:
-        with contextlib.suppress(UnicodeError):
-            name = name.encode("cp437").decode("utf-8")
+        with contextlib.suppress(UnicodeError):  # where the name comes from a field of its own, it is right
+            stored = name.encode("cp437")
+            try:
+                name = stored.decode("utf-8")
+            except UnicodeError:
+                name = _korean(stored) or name
     return name if "/" in name else name.replace("\\", "/")
+
+
+def _korean(stored: bytes) -> str | None:
+    """The name, if it is one of Korean Windows. "Müller" would be one too, by letters of the code page that hardly
+    anybody writes; so there must be one of the 2350 syllables of KS X 1001, whose bytes no name of western letters has.
+    """
+    try:
+        name = stored.decode("cp949")
+    except UnicodeError:
+        return None
+    is_korean = any("가" <= letter <= "힣" and min(letter.encode("cp949")) > 0xA0 for letter in name)
+    return name if is_korean else None
 
 
 # ---------------------------------------------------------------- both

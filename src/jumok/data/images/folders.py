@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from jumok.data.compression import open_file
-from jumok.data.images.raw import Member, RawImage, class_name, is_image_name, key_of, stamp
+from jumok.data.images.raw import Member, RawImage, class_name, is_image_name, key_of, shown, stamp
 from jumok.errors import BadInput
 
 SPLITS = {"train", "training", "test", "testing", "val", "valid", "validation", "dev", "eval", "evaluation"}
@@ -26,7 +26,7 @@ class FolderImages:
     """The pictures among some files. Where it costs nothing (`at_once`), the folders are checked before any is read."""
 
     def __init__(self, where: str, key: str, members: Callable[[], Iterable[Member]], at_once: bool) -> None:
-        self.where, self.key = where, key
+        self.where, self.key = shown(where), key
         self._members = members
         self.passed_over = 0  # files that are no pictures; of a tar, known when it has been read
         if at_once:
@@ -35,7 +35,7 @@ class FolderImages:
 
     def __iter__(self) -> Iterator[RawImage]:
         for member, label in self._images():
-            yield RawImage("/".join((self.where, *member.parts)), label, member.read())
+            yield RawImage(shown("/".join((self.where, *member.parts))), label, member.read())
 
     def _images(self) -> Iterator[tuple[Member, str | None]]:
         layout = _Layout(self.where)
@@ -70,7 +70,7 @@ def stamp_of(path: Path) -> list[int]:
         return stamp(path)
     except OSError as error:
         what = "a link to something that is not there" if path.is_symlink() else error.strerror or str(error)
-        raise BadInput(f"{path}: {what}. Take it out, or put the picture in its place") from None
+        raise BadInput(f"{shown(path)}: {what}. Take it out, or put the picture in its place") from None
 
 
 def is_hidden(name: str) -> bool:
@@ -102,7 +102,7 @@ class _Layout:
         name = parts[-1] if parts else self.where  # no parts: the one file that was named
         if is_hidden(os.path.basename(name)) or not is_image_name(name):
             self.passed_over += 1
-            self._example = self._example or "/".join(parts)
+            self._example = self._example or shown("/".join(parts))
             return False
         self._images += 1
         if len(folders) < 2:
@@ -129,7 +129,7 @@ class _Layout:
         if not classes:
             return
         if self._without:
-            empty = sorted(self._without)
+            empty = sorted(map(shown, self._without))
             raise BadInput(
                 f"{self.where}/{empty[0]}: a class folder without an image{_more(empty)}. Take it out, or put its "
                 "images into it"
@@ -173,4 +173,4 @@ def _walk(root: Path) -> Iterator[tuple[str, bool]]:
                     if is_folder and not is_hidden(entry.name):
                         waiting.append((name + "/", inside))
         except OSError as error:
-            raise BadInput(f"{folder}: cannot be read: {error.strerror or error}") from None
+            raise BadInput(f"{shown(folder)}: cannot be read: {error.strerror or error}") from None

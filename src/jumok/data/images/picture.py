@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from PIL import Image
+from PIL.TiffImagePlugin import TiffImageFile
 
 from jumok.data.images.raw import Pixels, RawImage
 from jumok.errors import BadInput
@@ -36,6 +37,7 @@ OTHERS = (
     (4, b"ftypmif1", "a HEIF picture, which is not read here: save it as JPEG"),
 )
 ORIENTATION = 0x0112
+BITS_PER_SAMPLE = 0x0102
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
     5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
@@ -78,7 +80,8 @@ def decode(data: bytes, name: str, channels: int) -> Pixels:
         )
     try:
         picture.load()
-        return _array(_plain(_turned(picture), "L" if channels == 1 else "RGB", name))
+        bits = _bits(picture)
+        return _array(_plain(_turned(picture), "L" if channels == 1 else "RGB", bits, name))
     except (BadPicture, MemoryError):
         raise
     except Exception as error:  # what Pillow raises over broken bytes is of every kind
@@ -146,14 +149,22 @@ def _turned(picture: Image.Image) -> Image.Image:
     return picture if turn is None else picture.transpose(turn)
 
 
-def _plain(picture: Image.Image, mode: str, name: str) -> Image.Image:
+def _bits(picture: Image.Image) -> int:
+    """Of a grey value of more than 8 bit. The mode does not tell: it is "I" for 16 and for 32 bit, and only a TIFF can
+    have 12 or 32."""
+    return (
+        int(picture.tag_v2[BITS_PER_SAMPLE][0]) if isinstance(picture, TiffImageFile) and picture.mode[0] == "I" else 16
+    )
+
+
+def _plain(picture: Image.Image, mode: str, bits: int, name: str) -> Image.Image:
     """8 bits, without transparency, in `mode`."""
     if picture.mode == "F":
         raise BadPicture(
             f"{name}: floating-point numbers, of which nobody says what is white. Save it with 8 or 16 bit"
         )
     if picture.mode.startswith("I"):
-        return _sixteen_bit(picture, name).convert(mode)
+        return _deep_grey(picture, bits, name).convert(mode)
     if picture.mode == "La":
         picture = picture.convert("LA")
     see_through = picture.mode in ("LA", "PA", "RGBA", "RGBa") or "transparency" in picture.info
@@ -164,12 +175,15 @@ def _plain(picture: Image.Image, mode: str, name: str) -> Image.Image:
     return picture if picture.mode == mode else picture.convert(mode)
 
 
-def _sixteen_bit(picture: Image.Image, name: str) -> Image.Image:
-    """0 … 65535 to 0 … 255, rounded. Pillow itself would clip at 255, and nearly all would be white."""
+def _deep_grey(picture: Image.Image, bits: int, name: str) -> Image.Image:
+    """0 … 65535 to 0 … 255, rounded. Pillow itself would clip at 255, and nearly all would be white. Of 32 bit nobody
+    knows what is white; but what goes no further than 255 are numbers of 8 bit that a program has stored so."""
     values = np.asarray(picture)
-    if values.size and (values.min() < 0 or values.max() > 65535):
-        raise BadPicture(f"{name}: numbers of 32 bit, of which nobody says what is white. Save it with 8 or 16 bit")
-    grey = ((values.astype(np.uint32) * 255 + 32767) // 65535).astype(np.uint8)
+    white = 255 if bits > 16 else (1 << bits) - 1
+    if values.min() < 0 or values.max() > white:
+        what = "numbers of 32 bit" if bits > 16 else f"numbers outside of 0 … {white}"
+        raise BadPicture(f"{name}: {what}, of which nobody says what is white. Save it with 8 or 16 bit")
+    grey = ((values.astype(np.uint32) * 255 + white // 2) // white).astype(np.uint8)
     hidden = picture.info.get("transparency")
     if isinstance(hidden, int):
         grey[values == hidden] = 255

@@ -1,5 +1,5 @@
 """A picture as a reader gives it, before it is decoded; and what the readers share: which names are pictures, how a
-label is written, and what a file's key is made of."""
+name is shown and a label written, and what a file's key is made of."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUFFIXES = {
 class RawImage:
     """A file's bytes, or pixels where the file has nothing to decode."""
 
-    name: str
+    name: str  # as `shown` gives it: to be told, not to be opened
     label: str | None  # None: not told, as for what is to be predicted
     data: bytes | Pixels
 
@@ -46,6 +46,22 @@ class Member(NamedTuple):
 
 def is_image_name(name: str) -> bool:
     return os.path.splitext(name)[1].lower() in SUFFIXES
+
+
+def shown(path: str | Path) -> str:
+    """A name as it can be told and written. What is no UTF-8, as a zip of a Korean Windows leaves it on the disk, is
+    kept by Python as lone surrogates, which no file and no terminal takes: its bytes are told, `\\xb0\\xed.png`. So
+    are ends of lines and other letters that would steer a terminal."""
+    name = str(path)
+    return name if name.isprintable() else "".join(map(_shown_letter, name))
+
+
+def _shown_letter(letter: str) -> str:
+    if "\udc80" <= letter <= "\udcff":  # a byte, by PEP 383
+        return f"\\x{ord(letter) - 0xDC00:02x}"
+    if unicodedata.category(letter) in ("Cs", "Cc", "Zl", "Zp"):  # what joins an emoji, or is a wide space, stays
+        return letter.encode("unicode_escape").decode()
+    return letter
 
 
 def class_name(text: str, where: str) -> str:

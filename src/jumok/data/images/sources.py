@@ -26,7 +26,7 @@ from jumok.data.images.csv_list import ListedImages, is_table
 from jumok.data.images.folders import SPLITS, FolderImages, open_folder, read_file
 from jumok.data.images.idx import IMAGES, LABELS, IdxImages, idx_in_folder, is_idx_name
 from jumok.data.images.picture import is_picture
-from jumok.data.images.raw import RawImage, is_image_name, key_of, stamp
+from jumok.data.images.raw import RawImage, is_image_name, key_of, shown, stamp
 from jumok.errors import BadInput
 from jumok.recipe import FieldsSection
 
@@ -59,7 +59,7 @@ class _OneImage:
         self.key = key_of("image", [os.path.abspath(path), stamp(path)])
 
     def __iter__(self) -> Iterator[RawImage]:
-        yield RawImage(str(self._path), None, read_file(self._path))
+        yield RawImage(shown(self._path), None, read_file(self._path))
 
 
 class OpenedImages:
@@ -119,10 +119,10 @@ def _open_directory(path: Path, folder: Path, part: tuple[str, ...]) -> _Countin
             raise BadInput(f"{folder}: cannot be read: {error.strerror or error}") from None
         images = idx_in_folder(folder, names, part[0] if part else None)
         if images is not None:
-            return IdxImages(images)
+            return IdxImages(images, shown(images))
         is_set = not part or part[0].lower() in SPLITS
         if is_set and is_cifar(name for name in names if (folder / name).is_file()):
-            return cifar_in_folder(folder, names, part, str(folder))
+            return cifar_in_folder(folder, names, part, shown(folder))
     if part:
         open_file(path).close()  # it is not there: told as of any other file
     return open_folder(folder, str(folder))
@@ -131,9 +131,9 @@ def _open_directory(path: Path, folder: Path, part: tuple[str, ...]) -> _Countin
 def _open_archive(path: Path, part: tuple[str, ...], kind: str) -> _Counting:
     key = key_of("archive", [os.path.abspath(path), stamp(path), list(part)])
     if _holds_cifar(path):
-        return CifarImages(str(path), key, lambda: members(path), part, at_once=False)
+        return CifarImages(shown(path), key, lambda: members(path), part, at_once=False)
     where = "/".join((str(path), *part))
-    return FolderImages(where, key, lambda: under(members(path), part, str(path)), at_once=kind == "zip")
+    return FolderImages(where, key, lambda: under(members(path), part, shown(path)), at_once=kind == "zip")
 
 
 def _holds_cifar(path: Path) -> bool:
@@ -152,15 +152,15 @@ def _open_file(path: Path, fields: FieldsSection | None) -> _Counting:
     if is_image_name(path.name):
         return _OneImage(path)
     if is_table(path):
-        return ListedImages(path, str(path), fields)
+        return ListedImages(path, shown(path), fields)
     head = beginning(path)
     if is_idx_name(path.name) or head[:4] in (number.to_bytes(4, "big") for number in (IMAGES, LABELS)):
-        return IdxImages(path)
+        return IdxImages(path, shown(path))
     if is_picture(head):
         return _OneImage(path)
     if batch_of(path.name):
         names = os.listdir(path.parent)
-        return cifar_in_folder(path.parent, names, (path.name,), str(path.parent))
+        return cifar_in_folder(path.parent, names, (path.name,), shown(path.parent))
     if not head:
         raise BadInput(f"{path}: the file is empty")
     raise BadInput(
