@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_read_within_a_folder(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file without permission; said by hand, since an administrator has permission for all."""
-    for name in ("1.png", "2.png", "3.png", "deep/4.png"):
+    for name in ("1\t.png", "2.png", "3.png", "deep/4.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         image("rot").save(tmp_path / name)
     opened = builtins.open
@@ -154,7 +154,7 @@ def test_a_file_that_cannot_be_read_within_a_folder(
     assert run(["predict", "--run", str(place / "run"), "--device", "cpu", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     names = [line.split("\t")[0] for line in captured.out.splitlines()]
-    assert names == [str(tmp_path / name) for name in ("1.png", "3.png", "deep/4.png")]
+    assert names == [str(tmp_path / name) for name in ("1\\t.png", "3.png", "deep/4.png")]
     assert captured.err.count("2.png: no permission") == 1
 
 

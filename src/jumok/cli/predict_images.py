@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -90,11 +91,12 @@ def _images(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
 def _readable(path: Path, broken: list[str]) -> Iterator[RawImage]:
     """The images of a path up to where it cannot be read; of a folder also those after it, one by one."""
     from jumok.data.images.folders import stamp_of
+    from jumok.data.images.raw import shown
     from jumok.data.images.sources import open_images
 
     is_open, read, before = False, set(), len(broken)
     try:
-        if path.is_symlink():
+        if os.path.islink(path):
             stamp_of(path)  # one that leads nowhere is told as that, not as a misspelt name
         images = open_images([path])
         is_open = True
@@ -103,7 +105,7 @@ def _readable(path: Path, broken: list[str]) -> Iterator[RawImage]:
             yield image
     except BadInput as error:
         for file in _rest(path, is_open):
-            if file not in read:
+            if Path(shown(file)) not in read:
                 yield from _readable(file, broken)
         if len(broken) == before:  # else the file that it was is named
             _tell_broken(error, broken)
@@ -113,7 +115,7 @@ def _rest(path: Path, is_open: bool) -> list[Path]:
     """The files to try by themselves. A folder that is not even opened is refused for what it is (`train` and `test`
     in it, say), unless a link in it leads nowhere."""
     try:
-        files = list(pictures_in(path)) if path.is_dir() else []
+        files = list(pictures_in(path)) if os.path.isdir(path) else []
     except OSError:
         return []
     return files if is_open or not all(file.exists() for file in files) else []
