@@ -131,3 +131,20 @@ def test_the_module_is_light() -> None:
     heavy = ("torch", "numpy", "pooch", "requests", "zstandard")
     code = f"import sys, jumok.cli.data; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_drawn_images_are_written_in_folders_of_classes(tmp_path: Path) -> None:
+    from PIL import Image
+
+    place = tmp_path / "shapes"
+    result = run("draw", str(place), "--images", "25", "--size", "16")
+    assert result.exit_code == 0, result.output
+    assert "25 images of 10 classes" in result.output
+    files = sorted(place.rglob("*.png"))
+    assert len(files) == 25
+    assert len({file.parent.name for file in files}) == 10
+    assert Image.open(files[0]).size == (16, 16)
+    with pytest.raises(BadInput, match="is there already"):
+        run("draw", str(place))
+    with pytest.raises(BadInput, match="no split"):
+        run("draw", str(tmp_path / "other"), "--split", "tests")

@@ -183,8 +183,9 @@ def draw(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder} is there already: name a new folder")
     with disk_errors_named("writing images", folder, "Free some space, or name another folder."):
-        for start in range(0, images, 1000):
-            numbers = list(range(start, min(start + 1000, images)))
+        together = max(1, 1_000_000 // size**2)  # a few megabytes at a time
+        for start in range(0, images, together):
+            numbers = list(range(start, min(start + together, images)))
             for number, label, pixels in zip(numbers, labels_of(numbers), drawn(numbers, split, size), strict=True):
                 place = folder / CLASSES[int(label)]
                 place.mkdir(parents=True, exist_ok=True)

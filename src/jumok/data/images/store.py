@@ -107,7 +107,7 @@ def _write(
         if image.label is None:
             raise BadInput(
                 f"{image.name}: it is not said of which class it is. Put the images of each class into a folder of its "
-                "name, or name a CSV file with paths and labels"
+                "name, or name a CSV file with paths and labels (data.train.fields.label names the column)"
             )
         data = np.ascontiguousarray(pixels.transpose(2, 0, 1)).tobytes()
         files[IMAGES].write(data)
