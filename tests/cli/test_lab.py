@@ -116,7 +116,7 @@ def test_debug_shows_where_it_failed(made_up: Path, capsys: pytest.CaptureFixtur
     [
         (("run", "scalling"), ('no experiment "scalling"', 'Did you mean "scaling"')),
         (("run", "scaling", "nonsense"), ('no experiment "nonsense"', "lab list")),
-        (("show", "18"), ('no experiment "18"',)),
+        (("show", "19"), ('no experiment "19"',)),
         (("all", "--seeds", 0), ("--seeds 0: give 1 or more",)),
         (("run", "scaling", "--seeds", -3), ("--seeds -3: give 1 or more",)),
         (("run", "scaling", "--seeds", "x"), ("--seeds",)),

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from browser import browser as browser
-from browser import visit as visit
 from PIL import Image
 from seeded import seed as seed
 from torch import Tensor
