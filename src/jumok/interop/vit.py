@@ -150,12 +150,16 @@ def sides(value: Any, where: str) -> tuple[int, int]:
 def made_section(values: Mapping[str, Any], keys: Mapping[str, str], where: str) -> VitSection:
     """The section, or what is wrong with it by the names that things have there (`keys`: ours → theirs)."""
     try:
-        return VitSection(**values)
+        section = VitSection(**values)
+        section.must_be_cut()
+        return section
     except ValidationError as error:
         first = error.errors()[0]
         ours = str(first["loc"][0]) if first["loc"] else ""
         key = f"{keys.get(ours, ours)}: " if ours else ""
         raise BadInput(f"{where}: {key}{first['msg'].removeprefix('Value error, ')}") from None
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
 
 
 def not_read(names: Sequence[str]) -> list[str]:
