@@ -19,6 +19,35 @@ class Engine(Protocol):
     def __call__(self, updates: int) -> tuple[int, int]: ...
 
 
+class Trains:
+    """Updates as the loop makes them, for engines of ours: `ahead`, `step` and `flops` are theirs."""
+
+    ahead: Any
+    step: Any
+    flops: Any
+    update = 0
+    waited = 0.0  # for batches, in seconds
+
+    def counted(self, batch: Any) -> int:
+        """What a batch has so many of."""
+        return int(batch.tokens)
+
+    def __call__(self, updates: int) -> tuple[int, int]:
+        count = work = 0
+        last: list[Any] = []
+        for _ in range(updates):
+            began = time.perf_counter()
+            batches = self.ahead.at(self.update)
+            self.waited += time.perf_counter() - began
+            last.append(self.step(batches, self.update, 1e-4))
+            if len(last) > 1:
+                last.pop(0).values()  # as the loop reads them: one update late
+            count += sum(self.counted(batch) for batch in batches)
+            work += sum((self.flops(batch) or 0) for batch in batches) if self.flops else 0
+            self.update += 1
+        return count, work
+
+
 def synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize()

@@ -27,7 +27,7 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from gpu_turns import in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
+from gpu_turns import Trains, in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
 from jumok.data.masked_plan import MaskedPlan, MaskedTexts  # noqa: E402
 from jumok.models.bert import Bert, HiddenWords  # noqa: E402
 from jumok.recipe import BertSection, Masking, Training  # noqa: E402
@@ -71,7 +71,7 @@ class Text:
         return np.zeros(self.size, bool)
 
 
-class Ours:
+class Ours(Trains):
     def __init__(self, section: BertSection, chosen: argparse.Namespace, device: torch.device, name: str) -> None:
         fast = name != "jumok eager"
         training = Training(
@@ -86,22 +86,9 @@ class Ours:
         self.step = Step(self.objective, optimizer, training, 1, precision, lambda text: print(f"  {name}: {text}"))
         self.ahead = Ahead(self.plan.at, thread=device.type == "cuda")
         self.flops = flops_of(self.objective)
-        self.update, self.waited = 0, 0.0
 
-    def __call__(self, updates: int) -> tuple[int, int]:
-        tokens = work = 0
-        last: list[Any] = []
-        for _ in range(updates):
-            began = time.perf_counter()
-            batches = self.ahead.at(self.update)
-            self.waited += time.perf_counter() - began
-            last.append(self.step(batches, self.update, 1e-4))
-            if len(last) > 1:
-                last.pop(0).values()  # as the loop reads them: one update late
-            tokens += sum(batch.read for batch in batches)
-            work += sum((self.flops(batch) or 0) for batch in batches) if self.flops else 0
-            self.update += 1
-        return tokens, work
+    def counted(self, batch: Any) -> int:
+        return int(batch.read)
 
 
 class Peer:

@@ -34,7 +34,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from gpu_turns import in_turns, kernels_of, memory, synchronize  # noqa: E402
+from gpu_turns import Trains, in_turns, kernels_of, memory, synchronize  # noqa: E402
 from jumok.data.batch import END, PAD, START, PairBatch, Sequences  # noqa: E402
 from jumok.data.dealing import Deal  # noqa: E402
 from jumok.data.packing import PackedPairs  # noqa: E402
@@ -89,7 +89,7 @@ class Corpus:
         return PairBatch(sides[0], sides[1], tuple(indices.tolist()))
 
 
-class Ours:
+class Ours(Trains):
     """jumok's own way from the plan to the update."""
 
     def __init__(self, model: Transformer, corpus: Corpus, tokens: int, device: torch.device, name: str) -> None:
@@ -107,26 +107,9 @@ class Ours:
         self.step = Step(self.objective, optimizer, training, 1, precision, lambda text: print(f"  {name}: {text}"))
         self.ahead = Ahead(self._batches, thread=device.type == "cuda")
         self.flops = flops_of(self.objective)
-        self.update, self.waited = 0, 0.0
 
     def _batches(self, update: int) -> list[PackedPairs]:
         return [PackedPairs.of(self.corpus.batch(micro.indices), self.budget) for micro in self.plan.at(update)]
-
-    def __call__(self, updates: int) -> tuple[int, int]:
-        """Some updates; how many target tokens and useful operations they were."""
-        tokens = work = 0
-        last: list[Any] = []
-        for _ in range(updates):
-            began = time.perf_counter()
-            batches = self.ahead.at(self.update)
-            self.waited += time.perf_counter() - began
-            last.append(self.step(batches, self.update, 1e-4))
-            if len(last) > 1:
-                last.pop(0).values()  # as the loop reads them: one update late
-            tokens += sum(batch.tokens for batch in batches)
-            work += sum((self.flops(batch) or 0) for batch in batches) if self.flops else 0
-            self.update += 1
-        return tokens, work
 
 
 class Peer:

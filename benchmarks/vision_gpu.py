@@ -26,7 +26,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from gpu_turns import in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
+from gpu_turns import Trains, in_turns, kernels_of, memory, synchronize, table, write  # noqa: E402
 from jumok.data.images.augment import Augment  # noqa: E402
 from jumok.data.images.order import Order  # noqa: E402
 from jumok.data.images.sources import RawImage  # noqa: E402
@@ -68,7 +68,7 @@ class Noise:
             yield RawImage(f"noise {number}", str(number % self.classes), pixels)
 
 
-class Ours:
+class Ours(Trains):
     def __init__(self, size: str, device: torch.device, name: str, cache: Path) -> None:
         about, classes = dict(SIZES[size]), CLASSES[size]
         batch, images = about.pop("batch"), about.pop("images")
@@ -85,25 +85,9 @@ class Ours:
         self.step = Step(self.objective, optimizer, training, 1, precision, lambda text: print(f"  {name}: {text}"))
         self.ahead = Ahead(self._batches, thread=device.type == "cuda")
         self.flops = flops_of(self.objective)
-        self.update, self.waited = 0, 0.0
 
     def _batches(self, update: int) -> list[Any]:
         return [self.store.batch(micro.indices, self.labels) for micro in self.plan.at(update)]
-
-    def __call__(self, updates: int) -> tuple[int, int]:
-        images = work = 0
-        last: list[Any] = []
-        for _ in range(updates):
-            began = time.perf_counter()
-            batches = self.ahead.at(self.update)
-            self.waited += time.perf_counter() - began
-            last.append(self.step(batches, self.update, 1e-4))
-            if len(last) > 1:
-                last.pop(0).values()  # as the loop reads them: one update late
-            images += sum(len(batch) for batch in batches)
-            work += sum((self.flops(batch) or 0) for batch in batches) if self.flops else 0
-            self.update += 1
-        return images, work
 
 
 class Peer:

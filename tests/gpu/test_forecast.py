@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from stopping import StopAt
 
 from jumok import api
 from jumok import recipe as recipes
@@ -38,16 +39,7 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path, name: str) -> None
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     api.train(recipes.read(name, [*keys, "training.updates=12"]), whole, quiet=True, report=False)
 
-    class Stop:
-        """Ends the run in the middle, as a kill would."""
-
-        def event(self, event: str, update: int, values: dict[str, object]) -> None:
-            if event == "train" and update == 8:
-                raise KeyboardInterrupt
-
-        def close(self) -> None: ...
-
     with pytest.raises(KeyboardInterrupt):
-        api.train(recipes.read(name, [*keys, "training.updates=12"]), cut, quiet=True, report=False, sinks=[Stop()])
+        api.train(recipes.read(name, [*keys, "training.updates=12"]), cut, quiet=True, report=False, sinks=[StopAt(8)])
     api.train(None, cut, resume=True, quiet=True, report=False)
     assert differences(RunFolder(whole), RunFolder(cut)) == []

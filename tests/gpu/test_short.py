@@ -26,8 +26,9 @@ LENGTHS = [1, 5, 16, 17, 33, 49, 64, 65, 80, 81, 97, 128]
 
 
 @pytest.fixture(autouse=True)
-def _full_precision() -> None:
+def _full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
+    monkeypatch.setattr("jumok.layers.short_attention.ON_A_GPU", True)
     assert HAS_TRITON, "PyTorch for CUDA brings Triton along"
 
 

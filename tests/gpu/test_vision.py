@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from stopping import StopAt
 
 from jumok import api
 from jumok import recipe as recipes
@@ -107,17 +108,7 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     api.train(recipe, whole, quiet=True, report=False)
 
-    class Stop:
-        """Ends the run in the middle, as a kill would."""
-
-        def event(self, event: str, update: int, values: dict[str, object]) -> None:
-            if event == "train" and update == 8:
-                raise KeyboardInterrupt
-
-        def close(self) -> None:
-            pass
-
     with pytest.raises(KeyboardInterrupt):
-        api.train(recipe, cut, quiet=True, report=False, sinks=[Stop()])  # type: ignore[list-item]
+        api.train(recipe, cut, quiet=True, report=False, sinks=[StopAt(8)])
     api.train(None, cut, resume=True, quiet=True, report=False)
     assert differences(RunFolder(whole), RunFolder(cut)) == []

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from stopping import StopAt
 from torch.nn import functional as F
 
 from jumok import api
@@ -150,18 +151,8 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     api.train(recipe, whole, quiet=True, report=False)
 
-    class Stop:
-        """Ends the run in the middle, as a kill would."""
-
-        def event(self, event: str, update: int, values: dict[str, object]) -> None:
-            if event == "train" and update == 5:
-                raise KeyboardInterrupt
-
-        def close(self) -> None:
-            pass
-
     with pytest.raises(KeyboardInterrupt):
-        api.train(recipe, cut, quiet=True, report=False, sinks=[Stop()])  # type: ignore[list-item]
+        api.train(recipe, cut, quiet=True, report=False, sinks=[StopAt(5)])
     api.train(None, cut, resume=True, quiet=True, report=False)
     assert differences(RunFolder(whole), RunFolder(cut)) == []
 

@@ -39,7 +39,7 @@ class Look:
     causal: bool = False
     bias: Tensor | None = None  # (1 or B, H, T, S), added to the scores
     turns: Tensor | None = None  # rotary angles of the queries, and of the keys that come with them
-    spans: Spans | None = None  # of sentences end to end (all rows are one), instead of mask; a bias is for them apart
+    spans: Spans | None = None  # of sentences end to end in one row, instead of mask; a bias is for them side by side
     coverage: list[Tensor] | None = None  # asked for: each layer appends its weights (B, T, S), the mean over heads
 
 
@@ -98,8 +98,7 @@ class MultiHeadAttention(nn.Module):
         else:
             query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
         if look.spans is not None:
-            seen_ND = self._packed(query.flatten(0, 1), memory, look, look.spans).flatten(1)
-            return self.output(seen_ND.view(*x_BTD.shape[:2], -1))
+            return self.output(self._packed(query.squeeze(0), memory, look, look.spans).flatten(1)[None])
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
         if look.coverage is not None:
             weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)
@@ -140,8 +139,7 @@ class MultiHeadAttention(nn.Module):
 
     def _packed(self, query_NHD: Tensor, memory: KeyValue, look: Look, spans: Spans) -> Tensor:
         dropout, scale = self.dropout if self.training else 0.0, self.scorer.inner_scale
-        # views, whose gradients are views too: that of [0] would have to be filled
-        packed = query_NHD, memory.key.flatten(0, 1), memory.value.flatten(0, 1), spans
+        packed = query_NHD, memory.key.squeeze(0), memory.value.squeeze(0), spans  # a view: [0] has a gradient to fill
         if look.bias is None and scale is not None and not self.tap.watched and not slow_when_fused(query_NHD):
             return packed_attention(*packed, scale, dropout)
 
