@@ -29,6 +29,7 @@ from jumok.trained import (
     TrainedLanguageModel,
     TrainedReader,
     TrainedTagger,
+    TrainedTextReader,
     TrainedTranslator,
 )
 from jumok.training import checkpoint, meeting
@@ -44,7 +45,8 @@ from jumok.training.state import TrainState
 
 __all__ = [
     "TrainedAnswerer", "TrainedClassifier", "TrainedFiller", "TrainedForecaster", "TrainedImageClassifier",
-    "TrainedLanguageModel", "TrainedReader", "TrainedTagger", "TrainedTranslator", "load", "train", "warn",
+    "TrainedLanguageModel", "TrainedReader", "TrainedTagger", "TrainedTextReader", "TrainedTranslator", "load",
+    "train", "warn",
 ]  # fmt: skip
 
 Say = Callable[[str], None]

@@ -23,8 +23,16 @@ from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.models.recognizer import build_recognizer
 from jumok.models.vit import ImageLabeller
-from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection, VitSection
+from jumok.recipe import (
+    BertSection,
+    ForecasterSection,
+    Recipe,
+    RecognizerSection,
+    RecurrentReaderSection,
+    VitSection,
+)
 from jumok.recipe.whole import LABELLED
 from jumok.tasks.answerer import Answerer, AnswerLimits
 from jumok.tasks.classifier import Classifier, Text
@@ -37,8 +45,10 @@ from jumok.tasks.generator import Generator
 from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.labelling import Numbers, answers_of, classes_of, numbers_of, read_labels
 from jumok.tasks.language import LanguageTask
+from jumok.tasks.recognition import CHARSET, RecognitionTask, read_charset
 from jumok.tasks.series_forecaster import SeriesForecaster, load_series
 from jumok.tasks.tagger import Tagger
+from jumok.tasks.text_reader import TextReader
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.translator import Translator
 from jumok.tasks.vision import VisionTask
@@ -158,6 +168,13 @@ class TrainedAnswerer(TrainedReader, Answerer):
 
 class TrainedImageClassifier(ImageClassifier):
     """A run that tells images apart, loaded."""
+
+    recipe: Recipe
+    run: RunFolder
+
+
+class TrainedTextReader(TextReader):
+    """A run that reads words in pictures, loaded."""
 
     recipe: Recipe
     run: RunFolder
@@ -308,6 +325,22 @@ def _report_images(model: TrainedImageClassifier, recipe: Recipe, folder: RunFol
     write_vision_report(model, recipe, folder, task)
 
 
+def _load_text_reader(run: RunFolder, recipe: Recipe, device: torch.device, say: Say) -> TrainedTextReader:
+    assert isinstance(recipe.model, RecognizerSection)
+    charset = read_charset(run.path / CHARSET)
+    model = build_recognizer(recipe.model, charset)
+    load_weights(run, model, device, say)
+    reader = TrainedTextReader(model, charset, recipe.data.resize, device)
+    reader.recipe, reader.run = recipe, run
+    return reader
+
+
+def _report_words(model: TrainedTextReader, recipe: Recipe, folder: RunFolder, task: RecognitionTask) -> None:
+    from jumok.inspect.reading_report import write_reading_report
+
+    write_reading_report(model, recipe, folder, task)
+
+
 READING = ("pretraining", *LABELLED)
 # By task: how a run is loaded, and how its report is written
 LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
@@ -315,6 +348,7 @@ LOADERS: dict[str, Callable[[RunFolder, Recipe, torch.device, Say], Any]] = {
     "language": _load_language_model,
     "forecasting": _load_forecaster,
     "vision": _load_image_classifier,
+    "recognition": _load_text_reader,
     **dict.fromkeys(READING, _load_reader),
 }
 REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {
@@ -322,5 +356,6 @@ REPORTS: dict[str, Callable[[Any, Recipe, RunFolder, Any], None]] = {
     "language": _report_language,
     "forecasting": _report_forecast,
     "vision": _report_images,
+    "recognition": _report_words,
     **dict.fromkeys(READING, _report_reader),
 }

@@ -55,7 +55,7 @@ def described(
         for kind, option in (("train", "--"), ("valid", "--valid-")):
             if files[f"{kind}.{one}"] and not files[f"{kind}.{other}"]:
                 raise BadInput(f"{option}{one} is given, but {option}{other} is missing")
-    if recipes.task_of(recipe) == "vision":  # what it learns from are images
+    if recipes.task_of(recipe) in ("vision", "recognition"):  # what it learns from are images
         files = {key.replace(".examples", ".images"): paths for key, paths in files.items()}
     named = [f"data.{key}={json.dumps(paths)}" for key, paths in files.items() if paths]
     named += [f"data.series.{key}={json.dumps(value)}" for key, value in series.items() if value is not None]

@@ -23,6 +23,7 @@ from jumok.cli import (
     describe,
     doctor,
     evaluate,
+    fonts,
     forecast,
     gates,
     generate,
@@ -34,6 +35,7 @@ from jumok.cli import (
     positions,
     predict,
     recipes,
+    render,
     runs,
     score,
     tokenizer,
@@ -95,6 +97,8 @@ app.command("forecast")(forecast.forecast)
 app.command("predict")(predict.predict)
 app.command("embed")(predict.embed)
 app.command("fill")(predict.fill)
+app.command("render")(render.render)
+app.command("fonts")(fonts.fonts)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("attend")(attend.attend)

@@ -38,6 +38,7 @@ NEXT = {  # by task: what a trained run is for
     "pairs": "printf 'a text\\tanother\\n' | jumok predict --run {run}",
     "tagging": "echo 'words of a sentence' | jumok predict --run {run}",
     "vision": "jumok predict --run {run} image.png",
+    "recognition": "jumok read --run {run} word.png",
     "answering": "jumok predict --run {run} --question 'Who?' --context 'a text'",
 }
 

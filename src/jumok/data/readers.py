@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,11 @@ def read_lines(path: str | Path, before: int = 0, at: int | None = None) -> Gene
     The first `before` lines are left out; `at` is the byte where they end, where that is known.
     """
     raw_lines = byte_lines(path, at) if at is not None else islice(byte_lines(path), before, None)
+    yield from text_lines(raw_lines, path, before)
+
+
+def text_lines(raw_lines: Iterable[bytes], path: str | Path, before: int = 0) -> Generator[str, None, None]:
+    """Lines of bytes as text without their ends; the first of them is line `before` + 1 of what is called `path`."""
     for number, raw in enumerate(raw_lines, before + 1):
         if number == 1:
             _refuse_utf16(path, raw)

@@ -38,11 +38,12 @@ def is_csv_name(file: str | Path) -> bool:
     return without_compression(file).suffix.lower() == ".csv"
 
 
-def table_rows(file: str | Path) -> Iterator[Row]:
-    """The rows of a table, all of the same width."""
+def table_rows(file: str | Path, lines: Iterator[str] | None = None) -> Iterator[Row]:
+    """The rows of a table, all of the same width. `lines`: those of the file, where it lies in an archive."""
     width = 0
     blank = 0
-    delimiter, rows = _csv_rows(file) if is_csv_name(file) else ("\t", _tab_rows(file))
+    lines = read_lines(file) if lines is None else lines
+    delimiter, rows = _csv_rows(file, lines) if is_csv_name(file) else ("\t", _tab_rows(file, lines))
     for line, cells in rows:
         if not any(cells) or all(not cell or cell.isspace() for cell in cells):
             blank = blank or line
@@ -76,15 +77,14 @@ def _columns(count: int) -> str:
     return f"{count} column{'s' * (count != 1)}"
 
 
-def _tab_rows(file: str | Path) -> Iterator[Row]:
-    for number, line in enumerate(read_lines(file), 1):
+def _tab_rows(file: str | Path, lines: Iterator[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
         cells = line.split("\t", MOST_COLUMNS)
         _check_width(file, number, cells)
         yield number, cells
 
 
-def _csv_rows(file: str | Path) -> tuple[str, Iterator[Row]]:
-    lines = read_lines(file)
+def _csv_rows(file: str | Path, lines: Iterator[str]) -> tuple[str, Iterator[Row]]:
     head = beginning(lines, SNIFFED_LINES, len)
     delimiter = sniff([line for line in head if len(line) <= LONGEST_SNIFFED] or head[:1]) or ","
     return delimiter, _quoted_rows(file, enumerate(chain(head, lines), 1), delimiter)

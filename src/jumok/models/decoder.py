@@ -274,3 +274,40 @@ def build_decoder(section: Seq2SeqSection) -> Decoder:
     if section.attention == "luong":
         return FeedingDecoder(section) if section.input_feeding else LuongDecoder(section)
     return Decoder(section)
+
+
+class RecurrentDecoding:
+    """A model with such a decoder is a Stepper (search/stepper.py), but for `encode`. To inherit from, beside
+    nn.Module: it has no parameters of its own, so theirs keep their names."""
+
+    embedding: nn.Module
+    decoder: Decoder
+    dropout: nn.Module
+
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        """log p of every token (…, V), float32, from hidden states (…, D)."""
+        raise NotImplementedError
+
+    def start(self, memory: Memory, rows: int, capacity: int, coverage: bool = False) -> Cache:
+        return self.decoder.start(memory, coverage)
+
+    def advance(self, tokens: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
+        """One step, up to the hidden states (B, D) that predict the next tokens."""
+        hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens)), memory, cache)
+        return self.dropout(hidden_BD), cache
+
+    def step(self, tokens: Tensor, positions: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
+        hidden_BD, cache = self.advance(tokens, memory, cache)
+        return self.log_probs(hidden_BD), cache
+
+    def select(self, memory: Memory, cache: Cache, rows: Tensor) -> tuple[Memory, Cache]:
+        return memory.select(rows), cache.select(rows)
+
+    def join(self, parts: Sequence[tuple[Memory, Cache]]) -> tuple[Memory, Cache]:
+        memory = Memory.join([memory for memory, _ in parts])
+        width = 0 if memory.mask is None else memory.mask.size(1)
+        return memory, Cache.join([cache for _, cache in parts], width)
+
+    def coverage(self, cache: Cache) -> Tensor:
+        assert cache.coverage is not None, "start() was not asked to keep the coverage"
+        return cache.coverage

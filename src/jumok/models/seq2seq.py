@@ -8,8 +8,6 @@ Bengio et al. 2015); at inference it reads only its own, from `<sos>` to `<eos>`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,7 +16,7 @@ from jumok.data.batch import PAD, Sequences
 from jumok.layers.dropout import Dropout, WordDropout
 from jumok.layers.embedding import Embedding
 from jumok.layers.linear import linear
-from jumok.models.decoder import Cache, Memory, build_decoder
+from jumok.models.decoder import Memory, RecurrentDecoding, build_decoder
 from jumok.models.encoder import Encoder
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.recipe import Seq2SeqSection
@@ -28,8 +26,10 @@ from jumok.recipe import Seq2SeqSection
 HIDDEN_SCALE = 3.0
 
 
-class Seq2Seq(EncoderDecoder):
+class Seq2Seq(RecurrentDecoding, EncoderDecoder):
     """`forward` gives hidden states, `head` turns those that are needed into logits."""
+
+    embedding: Embedding
 
     def __init__(self, section: Seq2SeqSection, source_size: int, target_size: int) -> None:
         super().__init__()
@@ -74,26 +74,8 @@ class Seq2Seq(EncoderDecoder):
             states.append(self.dropout(hidden_BD))
         return torch.stack(states, dim=1)
 
-    # ------------------------------------------------------------ the Stepper protocol
+    def log_probs(self, hidden: Tensor) -> Tensor:
+        return F.log_softmax(self.head(hidden).float(), dim=-1)
 
     def encode(self, batch: Sequences) -> Memory:
         return self.decoder.remember(self.encoder(batch))
-
-    def start(self, memory: Memory, rows: int, capacity: int, coverage: bool = False) -> Cache:
-        return self.decoder.start(memory, coverage)
-
-    def step(self, tokens: Tensor, positions: Tensor, memory: Memory, cache: Cache) -> tuple[Tensor, Cache]:
-        hidden_BD, cache = self.decoder.step(self.dropout(self.embedding(tokens)), memory, cache)
-        return F.log_softmax(self.head(self.dropout(hidden_BD)).float(), dim=-1), cache
-
-    def select(self, memory: Memory, cache: Cache, rows: Tensor) -> tuple[Memory, Cache]:
-        return memory.select(rows), cache.select(rows)
-
-    def join(self, parts: Sequence[tuple[Memory, Cache]]) -> tuple[Memory, Cache]:
-        memory = Memory.join([memory for memory, _ in parts])
-        width = 0 if memory.mask is None else memory.mask.size(1)
-        return memory, Cache.join([cache for _, cache in parts], width)
-
-    def coverage(self, cache: Cache) -> Tensor:
-        assert cache.coverage is not None, "start() was not asked to keep the coverage"
-        return cache.coverage

@@ -4,10 +4,10 @@ Every field has a description; the same words are its help in `jumok recipes NAM
 the error messages. Unknown keys are refused with the nearest right one.
 """
 
+from jumok.recipe.kinds import ModelSection
 from jumok.recipe.models import (
     BertSection,
     ForecasterSection,
-    ModelSection,
     RecurrentLanguageSection,
     RecurrentReaderSection,
     Seq2SeqSection,
@@ -16,6 +16,7 @@ from jumok.recipe.models import (
     VitSection,
 )
 from jumok.recipe.reading import about, assign, check, names, read, task_of
+from jumok.recipe.recognition import CharsetSection, RecognizerSection, Rendering
 from jumok.recipe.sections import (
     Corpus,
     Data,
@@ -32,8 +33,9 @@ from jumok.recipe.whole import FORMAT, Recipe
 from jumok.recipe.writing import dump, explain
 
 __all__ = [
-    "FORMAT", "Augmentation", "BertSection", "Corpus", "Data", "FieldsSection", "ForecasterSection", "Masking",
-    "ModelSection", "Recipe", "RecurrentLanguageSection", "RecurrentReaderSection", "Search", "Section",
-    "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training", "TransformerLanguageSection",
-    "TransformerSection", "VitSection", "about", "assign", "check", "dump", "explain", "names", "read", "task_of",
+    "FORMAT", "Augmentation", "BertSection", "CharsetSection", "Corpus", "Data", "FieldsSection", "ForecasterSection",
+    "Masking", "ModelSection", "Recipe", "RecognizerSection", "RecurrentLanguageSection", "RecurrentReaderSection",
+    "Rendering", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
+    "TransformerLanguageSection", "TransformerSection", "VitSection", "about", "assign", "check", "dump", "explain",
+    "names", "read", "task_of",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from jumok.recipe.sections import Section
 
@@ -351,22 +351,3 @@ def check_heads(width: int, heads: int, key_value_heads: int | None, position: P
         raise ValueError(f"rotary positions turn pairs: width / heads = {width // heads} must be even")
     if position.startswith("sinusoidal") and width % 2:
         raise ValueError(f"sinusoidal positions come in pairs of sine and cosine: width {width} must be even")
-
-
-def model_kind(value: object) -> str | None:
-    """Which section a `model:` mapping is; without a kind, the recurrent encoder–decoder."""
-    return value.get("kind", "seq2seq") if isinstance(value, dict) else getattr(value, "kind", None)
-
-
-# One of these by `model.kind`; a new family adds its section here.
-ModelSection = Annotated[
-    Annotated[Seq2SeqSection, Tag("seq2seq")]
-    | Annotated[TransformerSection, Tag("transformer")]
-    | Annotated[RecurrentLanguageSection, Tag("recurrent-lm")]
-    | Annotated[TransformerLanguageSection, Tag("transformer-lm")]
-    | Annotated[BertSection, Tag("bert")]
-    | Annotated[RecurrentReaderSection, Tag("recurrent")]
-    | Annotated[ForecasterSection, Tag("forecaster")]
-    | Annotated[VitSection, Tag("vit")],
-    Discriminator(model_kind),
-]

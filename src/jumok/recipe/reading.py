@@ -13,11 +13,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from jumok.errors import BadInput, did_you_mean
-from jumok.recipe.models import model_kind
+from jumok.recipe.kinds import model_kind
 from jumok.recipe.whole import Recipe
 
 PATTERN = re.compile(r"[*?[]")
 BROUGHT = ("source", "target", "file", "text", "examples", "images")  # keys of a corpus that name a user's own files
+EMBEDDED = ("grammar", "drawn", "rendered")  # those that need none
 
 
 def names() -> list[str]:
@@ -55,7 +56,7 @@ def _drop_foreign_validation(raw: dict[str, Any], overrides: Sequence[str]) -> N
     if (
         brings_files
         and not names_validation
-        and all(isinstance(one, dict) and ("grammar" in one or "drawn" in one) for one in corpora)
+        and all(isinstance(one, dict) and any(key in one for key in EMBEDDED) for one in corpora)
     ):
         raw["data"]["valid"] = None
 
@@ -229,8 +230,8 @@ def assign(raw: dict[str, Any], keys: Sequence[str], value: Any) -> None:
             raise BadInput(f'"{".".join(keys)}": "{".".join(keys[:depth])}" has no keys of its own')
         if last:
             if key in BROUGHT and isinstance(place, dict):
-                place.pop("grammar", None)
-                place.pop("drawn", None)
+                for embedded in EMBEDDED:
+                    place.pop(embedded, None)
             if key == "csv" and isinstance(place, dict):
                 place.pop("generated", None)
             place[index] = value

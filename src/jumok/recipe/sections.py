@@ -72,9 +72,12 @@ class Corpus(Section):
     images: Shards = Field(
         [],
         description="Images with their classes: a folder of folders, such a tar or zip, a CSV of paths, MNIST's or "
-        "CIFAR's own files.",
+        "CIFAR's own files. Pictures of words: a folder or zip with a labels file, CSV, JSONL, LMDB.",
     )
     drawn: Literal["shapes"] | None = Field(None, description="Images that are drawn instead of read: shapes.")
+    rendered: Literal["words"] | None = Field(
+        None, description="Pictures of words that are made while the model learns (`render`): words."
+    )
     fields: FieldsSection = Field(default_factory=FieldsSection, description="Where in `examples` things are.")
     columns: tuple[Column, Column] = Field(
         (0, 1), description="Where source and target are in `file`: column numbers (TSV) or keys (JSONL)."
@@ -105,8 +108,11 @@ class Corpus(Section):
     def _one_kind_of_source(self) -> Corpus:
         files = [bool(self.source or self.target), bool(self.file), bool(self.text), bool(self.examples)]
         kinds = [*files, bool(self.images), self.grammar is not None, self.drawn is not None]
+        kinds.append(self.rendered is not None)
         if sum(kinds) != 1:
-            raise ValueError("give exactly one of: source and target; file; text; examples; images; grammar; drawn")
+            raise ValueError(
+                "give exactly one of: source and target; file; text; examples; images; grammar; drawn; rendered"
+            )
         if kinds[0] and len(self.source) != len(self.target):
             raise ValueError(
                 f"source has {len(self.source)} file(s) and target has {len(self.target)}: they must pair up"
@@ -235,7 +241,7 @@ class Masking(Section):
 class Training(Section):
     updates: int = Field(5000, ge=1, description="Stop after this many updates (`--minutes` sets it by itself).")
     batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
-    batch_images: int = Field(128, ge=1, description="Images in a batch (task: vision).")
+    batch_images: int = Field(128, ge=1, description="Images in a batch (task: vision, recognition).")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
     learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW (schedule paper has its own).")
     betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")

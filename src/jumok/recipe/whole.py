@@ -6,24 +6,26 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from jumok.recipe.kinds import ModelSection
 from jumok.recipe.models import (
     BertSection,
-    ModelSection,
     RecurrentReaderSection,
     Seq2SeqSection,
     TransformerLanguageSection,
     TransformerSection,
     VitSection,
 )
+from jumok.recipe.recognition import CharsetSection, RecognizerSection, Rendering
 from jumok.recipe.sections import Corpus, Data, Masking, Search, Section, TokenizerSection, Training
 from jumok.recipe.vision import Augmentation
 
 FORMAT: Literal[1] = 1
 Task = Literal[
     "translation", "language", "forecasting", "pretraining", "classification", "regression", "tagging", "answering",
-    "vision",
+    "vision", "recognition",
 ]  # fmt: skip
 TEXTUAL = ("language", "pretraining")  # learn from running text
+PICTORIAL = ("vision", "recognition")  # learn from pictures
 LABELLED = ("classification", "regression", "tagging", "answering")  # learn from examples
 METRICS: dict[str, tuple[str, ...]] = {  # by task: what may decide which checkpoint is the best, besides the loss
     "translation": ("bleu", "chrf"),
@@ -33,6 +35,7 @@ METRICS: dict[str, tuple[str, ...]] = {  # by task: what may decide which checkp
     "tagging": ("accuracy", "f1"),
     "answering": ("exact", "f1"),
     "vision": ("accuracy",),
+    "recognition": ("accuracy",),
 }
 
 
@@ -58,6 +61,12 @@ class Recipe(Section):
     model: ModelSection = Field(default_factory=Seq2SeqSection, description="The network.")
     augment: Augmentation = Field(
         default_factory=Augmentation, description="Vision: how images are varied while the model learns."
+    )
+    charset: CharsetSection = Field(
+        default_factory=CharsetSection, description="Recognition: the characters that can be read."
+    )
+    render: Rendering = Field(
+        default_factory=Rendering, description="Recognition: how pictures of words are made to learn from."
     )
     masking: Masking = Field(default_factory=Masking, description="Pretraining: what is hidden from the model.")
     training: Training = Field(default_factory=Training, description="How it learns.")
@@ -92,7 +101,7 @@ class Recipe(Section):
     @property
     def batch_key(self) -> str:
         """The key of `training` that says how large a batch is."""
-        return "batch_images" if self.task == "vision" else "batch_tokens"
+        return "batch_images" if self.task in PICTORIAL else "batch_tokens"
 
     @property
     def batch_size(self) -> int:
@@ -149,18 +158,37 @@ class Recipe(Section):
 
     def _images_fit(self) -> None:
         """Images for who looks at them, and for nobody else."""
-        pictures = [corpus for corpus in self._corpora() if corpus.images or corpus.drawn]
-        if self.task != "vision" and pictures:
-            raise ValueError(f"data: images are for task: vision, not for task: {self.task}")
-        if self.task == "vision" and len(pictures) < len(self._corpora()):
+        pictures = [corpus for corpus in self._corpora() if corpus.images or corpus.drawn or corpus.rendered]
+        if self.task not in PICTORIAL:
+            if pictures:
+                raise ValueError(f"data: images are for task: vision or recognition, not for task: {self.task}")
+            if self.augment != Augmentation():
+                raise ValueError(f"augment is about images, and task: {self.task} has none")
+        elif len(pictures) < len(self._corpora()):
             raise ValueError(
-                "data: task vision learns from images: name a folder (data.train.images), or drawn: shapes"
+                f"data: task {self.task} learns from images: name a folder (data.train.images), or "
+                + ("drawn: shapes" if self.task == "vision" else "rendered: words")
             )
-        if self.task == "vision" and isinstance(self.model, VitSection) and self.start is None:
+        if self.task == "vision" and any(corpus.rendered for corpus in pictures):
+            raise ValueError("data: rendered words are for task: recognition, not for task: vision")
+        if self.task == "recognition" and any(corpus.drawn for corpus in pictures):
+            raise ValueError("data: drawn shapes are for task: vision; task: recognition reads words (rendered: words)")
+        if isinstance(self.model, VitSection) and self.task == "vision" and self.start is None:
             self.model.must_be_cut()
+        if isinstance(self.model, VitSection | RecognizerSection) and self.task in PICTORIAL and self.start is None:
             self.augment.must_fit(*self.model.image)
-        if self.task != "vision" and self.augment != Augmentation():
-            raise ValueError(f"augment is about images, and task: {self.task} has none")
+        if self.task != "recognition":
+            for key, section in (("charset", CharsetSection()), ("render", Rendering())):
+                if getattr(self, key) != section:
+                    raise ValueError(f"{key} is about words in pictures (task: recognition), not task: {self.task}")
+        elif self.data.resize == "crop":
+            raise ValueError(
+                "data.resize: crop would cut words off; squash brings them to the model's size, pad keeps their shape"
+            )
+        elif self.augment.flip:
+            raise ValueError("augment.flip: a word in a mirror is another word")
+        elif self.augment.mixes:
+            raise ValueError("augment: mixup and cutmix mix labels, and two words cannot be mixed")
 
     def _examples_fit(self) -> None:
         """Examples for tasks with labels, and for nobody else; and what belongs to such tasks alone."""

@@ -15,6 +15,7 @@ from jumok.recipe import (
     BertSection,
     ForecasterSection,
     Recipe,
+    RecognizerSection,
     RecurrentLanguageSection,
     RecurrentReaderSection,
     Section,
@@ -31,6 +32,7 @@ from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.language import LanguageTask, text_tokenizer
 from jumok.tasks.objective import Task
 from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.recognition import RecognitionTask
 from jumok.tasks.tagging import TaggingTask
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.vision import VisionTask
@@ -44,6 +46,7 @@ KINDS: dict[str, tuple[type[Section], ...]] = {  # the models that can learn eac
     "forecasting": (ForecasterSection,),
     "pretraining": (BertSection,),
     "vision": (VitSection,),
+    "recognition": (RecognizerSection,),
     **dict.fromkeys(LABELLED, (BertSection, RecurrentReaderSection)),
 }
 EXAMPLES: dict[str, type[ExampleTask]] = {
@@ -91,6 +94,8 @@ def _build(recipe: Recipe, device: torch.device, say: Say, saved: Path | None) -
         return ForecastingTask(recipe, device, say)
     if recipe.task == "vision":
         return VisionTask(recipe, device, say)
+    if recipe.task == "recognition":
+        return RecognitionTask(recipe, device, say)
     if recipe.task in EXAMPLES:
         return EXAMPLES[recipe.task](recipe, device, say, saved)
     if recipe.task in ("language", "pretraining"):

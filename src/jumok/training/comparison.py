@@ -20,17 +20,20 @@ from jumok.recipe import (
     BertSection,
     ForecasterSection,
     Recipe,
+    RecognizerSection,
     RecurrentReaderSection,
     Seq2SeqSection,
     TransformerSection,
     VitSection,
 )
+from jumok.recipe.recognition import NAMED
 from jumok.training.run import RunFolder
 
 LOWER_IS_BETTER = ("loss", "perplexity", "mae", "nll")
 COUNTED = {  # by task: what a loss is summed over, where it is not tokens
     "forecasting": "values", "pretraining": "guesses", "classification": "examples", "regression": "examples",
     "tagging": "words", "answering": "windows", "vision": "images",
+    "recognition": "words",
 }  # fmt: skip
 DEPTH = 3  # folders below a named one in which runs are looked for
 SORTS = ("name", "state", "parameters", "updates", "best", "speed", "minutes", "changed")
@@ -177,6 +180,8 @@ def describe_model(recipe: Recipe) -> str:
     if isinstance(model, VitSection):
         name = "vit" if model.stem == "patch" else "cct"
         return f"{name} {model.width}×{model.layers}"
+    if isinstance(model, RecognizerSection):
+        return f"{NAMED[model.encoder, model.decoder]} {model.width}×{model.layers}"
     cell = getattr(model, "cell", "transformer")
     if isinstance(model, RecurrentReaderSection):
         return f"{cell} reader {model.width}×{model.layers}"

@@ -168,24 +168,24 @@ def _columns(
     following: Sequence[Sequence[str]],
 ) -> tuple[int, int | None]:
     """The places of the path and of the label."""
-    path = None if fields.text is None else _place(where, fields.text, first, names, "text")
-    label = None if fields.label is None else _place(where, fields.label, first, names, "label")
+    path = None if fields.text is None else place_of(where, fields.text, first, names, "text")
+    label = None if fields.label is None else place_of(where, fields.label, first, names, "label")
     if path is None and names is not None:
-        path = _known(where, PATHS, names, "text")
+        path = known_place(where, PATHS, names, "text")
     if path is None:
         looks = _paths(first, following) if names is None else []
         if len(looks) != 1 and len(first) > 1:
             raise BadInput(
-                f"{where}: which column is the path of the image? There are: {_shown(first)}. Name it path in a "
+                f"{where}: which column is the path of the image? There are: {shown_cells(first)}. Name it path in a "
                 "header, or say its number: fields.text=N"
             )
         path = looks[0] if looks else 0
     if label is None and names is not None:
-        label = _known(where, LABELS, names, "label")
+        label = known_place(where, LABELS, names, "label")
     if label is None and names is None and len(first) == 2:
         label = 1 - path
     if label == path:
-        raise BadInput(f"{where}: path and label are the same column, {path}. There are: {_shown(first)}")
+        raise BadInput(f"{where}: path and label are the same column, {path}. There are: {shown_cells(first)}")
     return path, label
 
 
@@ -198,7 +198,7 @@ def _paths(first: Sequence[str], following: Sequence[Sequence[str]]) -> list[int
     return [place for place, cell in enumerate(first) if PATH_LIKE.search(cell.strip())]
 
 
-def _place(where: str, column: int | str, first: Sequence[str], names: list[str] | None, role: str) -> int:
+def place_of(where: str, column: int | str, first: Sequence[str], names: list[str] | None, role: str) -> int:
     if isinstance(column, str) and names is not None and column.strip().casefold() in names:
         return names.index(column.strip().casefold())
     if isinstance(column, int) or column.strip().isdecimal():
@@ -210,7 +210,7 @@ def _place(where: str, column: int | str, first: Sequence[str], names: list[str]
     raise BadInput(f'{where}: fields.{role}: the header has no column "{column}".{did_you_mean(column, names)}')
 
 
-def _known(where: str, known: Sequence[str], names: list[str], role: str) -> int | None:
+def known_place(where: str, known: Sequence[str], names: list[str], role: str) -> int | None:
     """The best known name among the columns."""
     for name in known:
         if names.count(name) > 1:
@@ -220,5 +220,5 @@ def _known(where: str, known: Sequence[str], names: list[str], role: str) -> int
     return None
 
 
-def _shown(first: Sequence[str]) -> str:
+def shown_cells(first: Sequence[str]) -> str:
     return ", ".join(f'{place} "{cell.strip()[:30]}"' for place, cell in enumerate(first[:20]))

@@ -48,7 +48,7 @@ class FolderImages:
 
 def open_folder(path: Path, where: str) -> FolderImages:
     """A folder of the disk. All files are listed here; what is added later is not seen."""
-    found = sorted(_walk(path), key=lambda entry: entry[0].split("/"))
+    found = sorted(walk(path), key=lambda entry: entry[0].split("/"))
     signs = [[name, stamp_of(path / name)] for name, is_folder in found if not is_folder and is_image_name(name)]
     folders = [name for name, is_folder in found if is_folder and "/" not in name]
     key = key_of("folder", [os.path.abspath(path), folders, *signs])
@@ -154,7 +154,7 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
 
 
-def _walk(root: Path) -> Iterator[tuple[str, bool]]:
+def walk(root: Path) -> Iterator[tuple[str, bool]]:
     """Everything below a folder that is not hidden, through links too; a link back up is not followed."""
     waiting: list[tuple[str, frozenset[tuple[int, int]]]] = [("", frozenset())]
     while waiting:

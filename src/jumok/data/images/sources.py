@@ -30,7 +30,7 @@ from jumok.data.images.raw import RawImage, is_image_name, key_of, shown, stamp
 from jumok.errors import BadInput
 from jumok.recipe import FieldsSection
 
-__all__ = ["ImageSource", "OpenedImages", "RawImage", "open_images"]
+__all__ = ["CountingSource", "ImageSource", "OpenedImages", "RawImage", "existing", "open_images"]
 
 LOOKED_AT = 1000  # files of an archive, until one of them tells what it holds
 
@@ -44,7 +44,9 @@ class ImageSource(Protocol):
     def __iter__(self) -> Iterator[RawImage]: ...
 
 
-class _Counting(ImageSource, Protocol):
+class CountingSource(ImageSource, Protocol):
+    """One that says how many files it left out."""
+
     @property
     def passed_over(self) -> int: ...
 
@@ -65,7 +67,7 @@ class _OneImage:
 class OpenedImages:
     """The pictures of several paths, joined."""
 
-    def __init__(self, sources: Sequence[_Counting]) -> None:
+    def __init__(self, sources: Sequence[CountingSource]) -> None:
         self._sources = sources
         keys = [source.key for source in sources]
         self.key = keys[0] if len(keys) == 1 else key_of("joined", keys)
@@ -86,8 +88,8 @@ def open_images(paths: Sequence[str | Path], fields: FieldsSection | None = None
     return OpenedImages([_open(Path(path), fields) for path in paths])
 
 
-def _open(path: Path, fields: FieldsSection | None) -> _Counting:
-    place, part = _existing(path)
+def _open(path: Path, fields: FieldsSection | None) -> CountingSource:
+    place, part = existing(path)
     if place.is_dir():
         return _open_directory(path, place, part)
     kind = None if is_image_name(place.name) else archive_kind(place)
@@ -98,7 +100,7 @@ def _open(path: Path, fields: FieldsSection | None) -> _Counting:
     return _open_file(place, fields)
 
 
-def _existing(path: Path) -> tuple[Path, tuple[str, ...]]:
+def existing(path: Path) -> tuple[Path, tuple[str, ...]]:
     """What is there on the disk, and what is to be found inside of it."""
     for place in (path, *path.parents):
         try:
@@ -110,7 +112,7 @@ def _existing(path: Path) -> tuple[Path, tuple[str, ...]]:
     return path, ()
 
 
-def _open_directory(path: Path, folder: Path, part: tuple[str, ...]) -> _Counting:
+def _open_directory(path: Path, folder: Path, part: tuple[str, ...]) -> CountingSource:
     """A folder; or a set of one, which is no path on the disk."""
     if len(part) <= 1:
         try:
@@ -128,7 +130,7 @@ def _open_directory(path: Path, folder: Path, part: tuple[str, ...]) -> _Countin
     return open_folder(folder, str(folder))
 
 
-def _open_archive(path: Path, part: tuple[str, ...], kind: str) -> _Counting:
+def _open_archive(path: Path, part: tuple[str, ...], kind: str) -> CountingSource:
     key = key_of("archive", [os.path.abspath(path), stamp(path), list(part)])
     if _holds_cifar(path):
         return CifarImages(shown(path), key, lambda: members(path), part, at_once=False)
@@ -148,7 +150,7 @@ def _holds_cifar(path: Path) -> bool:
     return False
 
 
-def _open_file(path: Path, fields: FieldsSection | None) -> _Counting:
+def _open_file(path: Path, fields: FieldsSection | None) -> CountingSource:
     if is_image_name(path.name):
         return _OneImage(path)
     if is_table(path):

@@ -10,6 +10,7 @@ from typing import Any
 
 from jumok.errors import BadInput, JumokError
 from jumok.recipe import Recipe
+from jumok.recipe.whole import PICTORIAL
 from jumok.tasks.build import build_task
 from jumok.tasks.objective import Task
 from jumok.tasks.vision import VisionTask
@@ -58,7 +59,7 @@ def examine(
     try:
         device = choose_device(recipe.device)
         recipe = with_start(recipe)
-        longest = {} if recipe.task in ("forecasting", "vision") else check_corpora(recipe, report, say)
+        longest = {} if recipe.task in ("forecasting", *PICTORIAL) else check_corpora(recipe, report, say)
         task = build_task(recipe, device, say)
     except JumokError as error:
         where = "the recipe and its data"
@@ -183,7 +184,7 @@ def _does_not_fit(recipe: Recipe, report: Report, began: dict[str, Any], what: s
     if largest is None and "prediction" in what:
         fitting = "let it be tried (without --no-trial), which finds what fits"
     again = "" if recipe.training.align else ", or turn on training.checkpoint_activations"
-    smaller = "model.image" if recipe.task == "vision" else "data.max_length"
+    smaller = "model.image" if recipe.task in PICTORIAL else "data.max_length"
     todo = f"{fitting}; or lower {smaller} or model.width{again}"
     there = f" ({in_words(began['limit'])} may be used)" if began["limit"] is not None else ""
     in_pieces = began["device"] == "cuda" and largest is not None and not recipe.training.shard

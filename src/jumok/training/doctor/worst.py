@@ -17,6 +17,7 @@ from jumok.tasks.forecasting import ForecastingTask
 from jumok.tasks.language import LanguageTask
 from jumok.tasks.objective import Task
 from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.recognition import RecognitionTask
 from jumok.tasks.translation import TranslationTask
 from jumok.tasks.vision import VisionTask
 from jumok.training.doctor.lengths import stride, widths_of
@@ -49,6 +50,8 @@ def worst_batch(task: Task, budget: int) -> Worst | None:
     if isinstance(task, VisionTask):
         store = task.stores[0]
         return Worst(store.batch(np.arange(budget) % len(store), task.labels[0]), budget > len(store))
+    if isinstance(task, RecognitionTask):
+        return Worst(task.rows(budget), False)
     if isinstance(task, PretrainingTask):
         return _worst_masked(task, budget)
     return None

@@ -1,0 +1,200 @@
+"""`jumok read`: what stands in pictures of words, or in the boxes of a page; a broken one is told and passed over."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from jumok.cli.predict import DEVICE, RUN
+from jumok.cli.typed import options_as_typed
+from jumok.errors import BadInput
+
+if TYPE_CHECKING:
+    from jumok.data.images.raw import RawImage
+    from jumok.tasks.text_reader import Read, TextReader
+
+AT_ONCE = 128  # lines
+
+
+def read(
+    images: list[str] | None = typer.Argument(
+        None,
+        help="Pictures of words, folders or patterns of them, a zip, an LMDB, a labels file. (default: paths from stdin, "
+        "one a line)",
+    ),
+    run: Path = RUN,
+    as_json: bool = typer.Option(False, "--json", help="Print JSON, an object a line."),
+    as_csv: bool = typer.Option(False, "--csv", help="Print CSV with a header."),
+    characters: bool = typer.Option(False, "--characters", help="Tell how sure the model is of each character."),
+    fast: bool = typer.Option(False, "--fast", help="Read with the CTC head of a model that has one: faster."),
+    beam: int = typer.Option(1, help="Readings followed at once, of models that write character by character."),
+    turn: bool = typer.Option(False, "--turn", help="Try pictures more than twice as high as wide turned, too."),
+    boxes: Path | None = typer.Option(
+        None,
+        "--boxes",
+        help="The picture is a page, its words are here: JSON, a list of [x, y, width, height] or of four corners.",
+    ),
+    device: str = DEVICE,
+) -> None:
+    """Read the word in each picture: its name, the text, and how sure the model is."""
+    from jumok import api
+    from jumok.inspect.healthy import require_numbers
+    from jumok.streaming import open_output
+    from jumok.tasks.text_reader import TextReader, Way
+
+    if as_json and as_csv:
+        raise BadInput("give --json or --csv, not both")
+    if (task := api.task_of(run)) != "recognition":
+        raise BadInput(f"{run} has learned {task}: to read words in pictures, name a run of task: recognition")
+    if boxes is not None and len(images or []) != 1:
+        raise BadInput(f"--boxes {boxes}: name the one page that they are of")
+    reader = api.load(run, device)
+    assert isinstance(reader, TextReader)
+    require_numbers(reader.model)
+    way, form = Way(fast, beam, turn), Form(as_json, as_csv, characters, turn, boxes is not None)
+    with options_as_typed("fast", "beam"):
+        reader.check(way)
+    broken: list[str] = []
+    with open_output(None) as output:
+        if as_csv:
+            output.write([form.head()])
+        lines: list[str] = []
+        for name, one, box in _read(reader, images or [], boxes, way, broken):
+            lines.append(form.line(name, one, box))
+            if len(lines) == AT_ONCE:
+                output.write(lines)
+                lines = []
+        output.write(lines)
+    if broken:
+        what = "picture" if boxes is None else "box"
+        count = f"{len(broken)} {what}{('s' if boxes is None else 'es') * (len(broken) > 1)}"
+        raise BadInput(f"{count} could not be read (named above)")
+
+
+def _read(
+    reader: TextReader, paths: Sequence[str], boxes: Path | None, way: Any, broken: list[str]
+) -> Iterator[tuple[str, Read, Any]]:
+    """Names, what was read, and the boxes where there are some."""
+    from jumok.data.images.picture import BadPicture
+
+    given: list[Any] = []  # the boxes of those that the reader has taken
+    source = _pictures(paths, broken) if boxes is None else _boxed(reader, paths[0], boxes, given, broken)
+    for number, seen in enumerate(reader.stream(source, way)):
+        if isinstance(seen.read, BadPicture):
+            _tell(seen.read, broken)
+        else:
+            yield seen.image.name, seen.read, given[number] if boxes is not None else None
+
+
+def _boxed(reader: TextReader, path: str, file: Path, given: list[Any], broken: list[str]) -> Iterator[RawImage]:
+    from jumok.data.images.folders import read_file
+    from jumok.data.images.raw import RawImage, shown
+    from jumok.data.text_images.boxes import BadBox, boxed, read_boxes
+
+    boxes = read_boxes(file)
+    page = RawImage(shown(path), None, read_file(Path(path)))
+    for found in boxed(page, boxes, reader.model.section.channels, shown(file)):
+        if isinstance(found, BadBox):
+            _tell(found, broken)
+            continue
+        box, image = found
+        given.append(box.given)
+        yield image
+
+
+# ---------------------------------------------------------------- what is read
+
+
+def _pictures(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
+    """What is named on the command line, or by the lines of a pipe. What cannot be opened is told, and the rest goes
+    on: an error here would take with it the pictures that are being decoded."""
+    from jumok.recipe.reading import matching
+
+    if not paths and sys.stdin.isatty():
+        raise BadInput("name pictures, a folder or a pattern; or pipe paths in, one a line")
+    named: Iterable[str] = paths or (path for line in sys.stdin if (path := line.rstrip("\r\n")))
+    for path in named:
+        try:
+            found = matching(path, folders=True) if paths else [path]
+            for one in found:
+                yield from _opened(Path(one), broken)
+        except BadInput as error:
+            _tell(error, broken)
+
+
+def _opened(path: Path, broken: list[str]) -> Iterator[RawImage]:
+    """The pictures of a file; or all below a folder, whatever its labels say: what is wrong with one is told of it."""
+    from jumok.cli.predict_images import pictures_in
+    from jumok.data.images.folders import read_file, stamp_of
+    from jumok.data.images.raw import RawImage, shown
+    from jumok.data.text_images.sources import open_text_images
+
+    if os.path.islink(path):
+        stamp_of(path)  # one that leads nowhere is told as that, not as a misspelt name
+    try:
+        files = list(pictures_in(path)) if path.is_dir() else []
+    except OSError as error:
+        raise BadInput(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
+    if not files:  # a file; or a folder with an LMDB; or one with nothing in it, which is told there
+        source = open_text_images([path])
+        yield from source
+        for note in source.notes():
+            typer.echo(f"note: {note}", err=True)
+    for file in files:
+        try:
+            if file.is_symlink():
+                stamp_of(file)
+            yield RawImage(shown(file), None, read_file(file))
+        except BadInput as error:
+            _tell(error, broken)
+
+
+def _tell(error: BadInput, broken: list[str]) -> None:
+    broken.append(str(error))
+    typer.echo(f"error: {error}", err=True)
+
+
+# ---------------------------------------------------------------- what is told
+
+
+class Form:
+    """How a reading is written: TSV, CSV or JSON."""
+
+    def __init__(self, as_json: bool, as_csv: bool, characters: bool, turn: bool, boxes: bool) -> None:
+        self.as_json, self.as_csv, self.characters, self.turn, self.boxes = as_json, as_csv, characters, turn, boxes
+
+    def head(self) -> str:
+        more = {"turned": self.turn, "box": self.boxes, "confidences": self.characters}
+        return _row(["image", "text", "confidence", *(name for name, wanted in more.items() if wanted)])
+
+    def line(self, name: str, read: Read, box: Any) -> str:
+        if self.as_json:
+            about: dict[str, Any] = {"image": name, "text": read.text, "confidence": round(read.confidence, 6)}
+            if self.turn:
+                about["turned"] = read.turned
+            if self.boxes:
+                about["box"] = box
+            if self.characters:
+                about["characters"] = [[character, round(sure, 6)] for character, sure in read.characters]
+            return json.dumps(about, ensure_ascii=False)
+        cells = [name, read.text, f"{read.confidence:.4f}"]
+        cells += [str(read.turned)] * self.turn + [json.dumps(box)] * self.boxes
+        if self.as_csv:
+            return _row([*cells, *[" ".join(f"{sure:.4f}" for _, sure in read.characters)] * self.characters])
+        if self.characters:
+            cells += [cell for character, sure in read.characters for cell in (character, f"{sure:.4f}")]
+        return "\t".join(cells)
+
+
+def _row(cells: Sequence[str]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="").writerow(cells)
+    return file.getvalue()

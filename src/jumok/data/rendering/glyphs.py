@@ -1,0 +1,170 @@
+"""The glyphs of a face, each drawn once into a cell: the pen stands in one column and the baseline is one row of all
+cells, so that letters are put side by side by their advances alone.
+
+Faces differ in how large they draw at one em, so each is scaled until its capitals are equally high, or where it has none,
+until 가 is. A face some of whose glyphs would not fit is scaled down as a whole: its proportions stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.errors import BadInput
+
+# in ems. Of 180 faces with Latin and Hangul all but a few fit without being scaled down
+HEIGHT, ABOVE = 1.5, 1.1
+WIDTH, BEFORE = 1.75, 0.25
+CAPITALS, HANGUL = 0.7, 0.9  # how high H and 가 are
+MEASURED_AT = 256  # pixels: large enough for a height without much rounding
+FINE = 16  # advances are measured so much larger, for at the size that is drawn they are rounded to pixels
+LEAST = 0.5  # a glyph that needs a smaller scale is left out, and does not make all others small
+NO_CHARACTER = "\U0010fffe"  # never in a font: drawn as what is missing
+PALE = 200  # the darkest pixel of most glyphs of a face
+ROUNDS = 8
+
+
+@dataclass(frozen=True)
+class Cell:
+    height: int
+    width: int
+    baseline: int
+    pen: int
+
+    @classmethod
+    def of(cls, em: int) -> Cell:
+        return cls(round(HEIGHT * em), round(WIDTH * em), round(ABOVE * em), round(BEFORE * em))
+
+
+@dataclass(frozen=True)
+class Job:
+    """Characters to be drawn with a face, all of them in its table."""
+
+    path: str
+    number: int
+    characters: str
+    em: int
+
+
+@dataclass(frozen=True)
+class Drawn:
+    kept: npt.NDArray[np.int32]  # (N,) which of the characters: the others drew nothing, a box, or something too large
+    masks: npt.NDArray[np.uint8]  # (N, height, width)
+    advance: npt.NDArray[np.float32]  # (N,) pixels
+    boxes: npt.NDArray[np.int16]  # (N, 4) top, bottom, left, right of the ink, ends exclusive; of none: at the pen
+
+
+def draw_all(jobs: Sequence[Job]) -> list[Drawn]:
+    return [draw(job) for job in jobs]
+
+
+def draw(job: Job) -> Drawn:
+    cell = Cell.of(job.em)
+    first = size = _size(job)
+    for _ in range(ROUNDS):
+        drawn, scale = _draw_at(job, cell, size, LEAST * first / size)
+        if scale >= 1:
+            break
+        size *= scale
+    return replace(drawn, masks=_with_ink(drawn.masks))
+
+
+def _with_ink(masks: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Lines much thinner than a pixel are a pale grey everywhere: those of a hairline face become full ink, or nobody
+    could read it on any ground. All glyphs of a face change alike."""
+    darkest = masks.max(axis=(1, 2), initial=0)
+    usual = int(np.median(darkest[darkest > 0])) if darkest.any() else 255
+    if usual >= PALE:
+        return masks
+    stronger = np.minimum(255, (np.arange(256) * 255 + usual // 2) // usual).astype(np.uint8)
+    return stronger[masks]
+
+
+def _open(job: Job, size: float) -> Any:
+    from PIL import ImageFont
+
+    try:
+        return ImageFont.truetype(job.path, size, index=job.number, layout_engine=ImageFont.Layout.BASIC)
+    except OSError as error:
+        raise BadInput(f"{job.path}: the font cannot be opened ({error}). Was it changed or removed?") from None
+
+
+def _size(job: Job) -> float:
+    """Pixels of an em at which this face's capitals are as high as those of all others."""
+    font = _open(job, MEASURED_AT)
+    nothing = _heights(font, NO_CHARACTER)
+    for character, share in (("H", CAPITALS), ("E", CAPITALS), ("0", CAPITALS), ("가", HANGUL)):
+        found = _heights(font, character)
+        if found is not None and found != nothing:
+            return share * job.em * MEASURED_AT / (found[1] - found[0])
+    return float(job.em)
+
+
+def _heights(font: Any, character: str) -> tuple[int, int] | None:
+    """The rows between which a character has ink."""
+    from PIL import Image, ImageDraw
+
+    picture = Image.new("L", (4 * MEASURED_AT, 4 * MEASURED_AT))
+    ImageDraw.Draw(picture).text((MEASURED_AT, 3 * MEASURED_AT), character, fill=255, font=font, anchor="ls")
+    box = picture.getbbox()
+    return None if box is None else (box[1], box[3])
+
+
+def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, float]:
+    """Everything at one size, and by how much it must be scaled so that all fits which needs no less than `least`."""
+    from PIL import Image, ImageDraw
+
+    font, fine = _open(job, size), _open(job, size * FINE)
+    picture = Image.new("L", (2 * cell.width, 2 * cell.height))  # what reaches over its edge would need less than half
+    drawing = ImageDraw.Draw(picture)
+    pen, baseline = 2 * cell.pen, 2 * cell.baseline
+    left, top = pen - cell.pen, baseline - cell.baseline
+    inside = (left, top, left + cell.width, top + cell.height)
+
+    def ink(character: str) -> tuple[tuple[int, int, int, int] | None, bytes]:
+        picture.paste(0, (0, 0, *picture.size))
+        try:
+            drawing.text((pen, baseline), character, fill=255, font=font, anchor="ls")
+        except (OSError, ValueError):  # an outline that FreeType refuses
+            picture.paste(0, (0, 0, *picture.size))
+        return picture.getbbox(), picture.crop(inside).tobytes()
+
+    missing = ink(NO_CHARACTER)
+    kept: list[int] = []
+    masks = np.zeros((len(job.characters), cell.height, cell.width), np.uint8)
+    advance: list[float] = []
+    boxes: list[tuple[int, int, int, int]] = []
+    scale = 1.0
+    for place, character in enumerate(job.characters):
+        box, pixels = ink(character)
+        if box is None:
+            if not character.isspace():
+                continue
+            box = (pen, baseline, pen, baseline)
+        elif (box, pixels) == missing:
+            continue
+        fits = _scale(box, inside, pen, baseline)
+        if fits < 1:
+            scale = min(scale, fits) if fits >= least else scale
+            continue
+        masks[len(kept)] = np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
+        kept.append(place)
+        advance.append(max(0.0, fine.getlength(character) / FINE))
+        boxes.append((box[1] - top, box[3] - top, box[0] - left, box[2] - left))
+    columns = np.array(kept, np.int32), masks[: len(kept)], np.array(advance, np.float32)
+    return Drawn(*columns, np.array(boxes, np.int16).reshape(-1, 4)), scale
+
+
+def _scale(box: tuple[int, int, int, int], inside: tuple[int, int, int, int], pen: int, baseline: int) -> float:
+    """1 if the ink is inside of the cell, else what would bring it there, seen from the pen on the baseline."""
+    origin = (pen, baseline, pen, baseline)
+    over = [
+        (edge - start) / (end - start)
+        for sign, end, edge, start in zip((-1, -1, 1, 1), box, inside, origin, strict=True)
+        if sign * (end - edge) > 0
+    ]
+    return max(0.0, min(over)) if over else 1.0

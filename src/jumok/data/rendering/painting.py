@@ -1,0 +1,89 @@
+"""Ground and ink: colours that differ enough to be read, gradients, textures, edges.
+
+    picture = ground · (1 − coverage) + ink · coverage
+
+Everything is drawn per picture, (B, …), on the device; values go from 0 to 255.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+LEAST_CONTRAST = 40.0  # levels between ink and ground
+GRAINS = (2, 4, 8)  # rows of the noises that a texture is the sum of; columns: four times as many
+
+
+def uniform(count: int, low: float, high: float, device: torch.device) -> Tensor:
+    return low + (high - low) * torch.rand(count, device=device)
+
+
+def colours(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Of ink and ground, (B, 3) each: first how light they are, far enough apart, then how far they are from grey."""
+    ground_B = uniform(count, 0, 255, device)
+    gap_B = LEAST_CONTRAST + (255 - LEAST_CONTRAST) * torch.rand(count, device=device)
+    # lighter or darker than the ground: at random where both are possible, else as there is room
+    sign_B = torch.where(torch.rand(count, device=device) < ground_B / 255, -1.0, 1.0)
+    ink_B = ground_B + sign_B * gap_B
+    ink_B = torch.where((ink_B < 0) | (ink_B > 255), (ground_B - sign_B * gap_B), ink_B).clamp(0, 255)
+    short_B = (ink_B - ground_B).abs() < LEAST_CONTRAST  # clamped: go to the farther end instead
+    ink_B = torch.where(short_B, torch.where(ground_B > 127.5, 0.0, 255.0), ink_B)
+
+    def tinted(light_B: Tensor) -> Tensor:
+        tint_B3 = torch.randn(count, 3, device=device)
+        tint_B3 = tint_B3 - tint_B3.mean(dim=1, keepdim=True)  # the lightness stays
+        strength_B = 70 * torch.rand(count, device=device) ** 2
+        return (light_B[:, None] + strength_B[:, None] * tint_B3).clamp(0, 255)
+
+    return tinted(ink_B), tinted(ground_B)
+
+
+def gradient(colour_B3: Tensor, strength_B: Tensor, size: tuple[int, int]) -> Tensor:
+    """From one colour to another near it, in any direction: (B, 3, H, W)."""
+    count, device = len(colour_B3), colour_B3.device
+    angle_B = uniform(count, 0, 2 * torch.pi, device)
+    y_H = torch.linspace(-1, 1, size[0], device=device)
+    x_W = torch.linspace(-1, 1, size[1], device=device)
+    ramp_BHW = torch.cos(angle_B)[:, None, None] * x_W + torch.sin(angle_B)[:, None, None] * y_H[:, None]
+    step_B3 = 25 * torch.randn(count, 3, device=device) * (strength_B * torch.rand(count, device=device))[:, None]
+    return colour_B3[:, :, None, None] + step_B3[:, :, None, None] * ramp_BHW[:, None]
+
+
+def texture(count: int, size: tuple[int, int], device: torch.device) -> Tensor:
+    """Noise of several grains, each picture with its own share of each: (B, 1, H, W), about 1 large."""
+    total = torch.zeros(count, 1, *size, device=device)
+    for grain in GRAINS:
+        noise = torch.randn(count, 1, grain, 4 * grain, device=device)
+        share_B = torch.rand(count, device=device) ** 2
+        total = total + share_B[:, None, None, None] * F.interpolate(noise, size, mode="bilinear", align_corners=False)
+    return total
+
+
+def edges(picture_B3HW: Tensor) -> Tensor:
+    """A part of each ground beyond a straight edge in another colour: (B, 3, H, W)."""
+    count, (high, wide), device = len(picture_B3HW), picture_B3HW.shape[2:], picture_B3HW.device
+    angle_B = uniform(count, 0, 2 * torch.pi, device)[:, None, None]
+    away_B = uniform(count, 0.1, 1.1, device)[:, None, None]
+    y_H = torch.linspace(-1, 1, high, device=device)
+    x_W = torch.linspace(-1, 1, wide, device=device)
+    beyond_BHW = torch.cos(angle_B) * x_W + torch.sin(angle_B) * y_H[:, None] - away_B
+    share_B1HW = torch.sigmoid(beyond_BHW * 40)[:, None]
+    change_B3 = 45 * torch.randn(count, 3, device=device)
+    return picture_B3HW + share_B1HW * change_B3[:, :, None, None]
+
+
+def strokes(size: tuple[int, int], count: int, device: torch.device) -> Tensor:
+    """A thin line across each picture, near an edge more often than not: coverage (B, 1, H, W)."""
+    high, wide = size
+    tilt_B = uniform(count, -0.15, 0.15, device)[:, None, None]
+    near_B = torch.rand(count, device=device)
+    place_B = torch.where(near_B < 0.4, near_B / 4, torch.where(near_B < 0.8, 1 - (near_B - 0.4) / 4, near_B * 5 - 4))
+    thick_B = uniform(count, 0.01, 0.06, device)[:, None, None]
+    y_H = torch.linspace(0, 1, high, device=device)
+    x_W = torch.linspace(-0.5, 0.5, wide, device=device)
+    upright_B = (torch.rand(count, device=device) < 0.3)[:, None, None]
+    along = y_H[:, None] - place_B[:, None, None] - tilt_B * x_W
+    across = (x_W + 0.5) - place_B[:, None, None] - tilt_B * (y_H[:, None] - 0.5) / 4
+    distance_BHW = torch.where(upright_B, across * 4, along).abs()
+    return ((thick_B - distance_BHW) * high + 0.5).clamp(0, 1)[:, None]

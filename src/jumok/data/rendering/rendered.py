@@ -1,0 +1,120 @@
+"""Words in fonts, endlessly: word number n of a seed is always the same, in the same font.
+
+A font writes only what it has glyphs for: of several drawn fonts the first that has all letters is taken, and where
+none of these does, the next one in the order of fonts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from jumok.data.images.drawn_dice import Dice
+from jumok.data.images.raw import key_of
+from jumok.data.rendering.atlas import Atlas, open_atlas
+from jumok.data.rendering.batch import WrittenWords
+from jumok.data.rendering.font_split import split_faces
+from jumok.data.rendering.fonts import Face, find_faces, must_cover
+from jumok.data.rendering.texts import Texts
+from jumok.errors import BadInput
+from jumok.recipe.recognition import Rendering
+from jumok.text.charset import Charset
+from jumok.text.special import SPECIAL_TOKENS
+
+Say = Callable[[str], None]
+Split = Literal["train", "valid", "test"]
+Numbers = npt.NDArray[np.int64]
+TRIES = 6  # fonts drawn for a word
+
+
+class RenderedWords:
+    """The words and fonts of a split. Those of training come in neither of the other two."""
+
+    def __init__(
+        self, section: Rendering, charset: Charset, max_length: int, split: Split, say: Say = lambda _: None
+    ) -> None:
+        self.charset, self.split = charset, split
+        self.faces = faces_of(section, charset, split, say)
+        self.atlas: Atlas = open_atlas(self.faces, charset.characters, section.size, say)
+        self.texts = Texts(section, charset, split, max_length)
+        for note in self.texts.notes:
+            say(note)
+        self._families = _members([face.family for face in self.faces])
+        # a column for each id: those that stand for no character have no glyph
+        none = np.zeros((len(self.faces), len(SPECIAL_TOKENS)), self.atlas.index.dtype)
+        self._glyphs = np.concatenate([none, self.atlas.index], axis=1)
+
+    @property
+    def key(self) -> str:
+        """Equal for equal words in equal fonts."""
+        return key_of("rendered", [self.atlas.key, self.texts.fingerprint])
+
+    def batch(self, numbers: Numbers, seed: int, corpus: int = 0) -> WrittenWords:
+        ids, lengths = self.texts.ids(numbers, seed)
+        glyphs = self._written(ids[:, :-1], lengths, numbers, seed)
+        tensors = (torch.from_numpy(each) for each in (ids, lengths, glyphs))
+        return WrittenWords(*tensors, indices=tuple(numbers.tolist()), corpus=corpus)
+
+    def text(self, number: int, seed: int) -> str:
+        return self.texts.at(np.array([number]), seed)[0]
+
+    def _written(self, ids: Numbers, lengths: Numbers, numbers: Numbers, seed: int) -> Numbers:
+        """Glyphs (B, L) of a font that has them all."""
+        there = np.arange(ids.shape[1]) < lengths[:, None]
+        with np.errstate(over="ignore"):
+            dice = Dice(numbers.astype(np.uint64) * np.uint64(2**31 - 1) + np.uint64(seed))
+        starts, sizes = self._families.starts, self._families.sizes
+        family = dice.choice(len(starts), "family", TRIES)
+        face = self._families.faces[starts[family] + dice.words("face", TRIES).astype(np.int64) % sizes[family]]
+        chosen = face[:, 0].copy()
+        glyphs = np.where(there, self._glyphs[chosen[:, None], ids], 0)
+        for attempt in range(1, TRIES):
+            lacking = np.flatnonzero((there & (glyphs == 0)).any(axis=1))
+            if not len(lacking):
+                return glyphs.astype(np.int64)
+            chosen[lacking] = face[lacking, attempt]
+            glyphs[lacking] = np.where(there[lacking], self._glyphs[chosen[lacking, None], ids[lacking]], 0)
+        for row in np.flatnonzero((there & (glyphs == 0)).any(axis=1)):
+            word = ids[row, : lengths[row]]
+            able = np.flatnonzero((self._glyphs[:, word] > 0).all(axis=1))
+            if not len(able):
+                raise BadInput(
+                    f"no font has all letters of {self.charset.decode(word.tolist())!r} (fonts of the split "
+                    f'"{self.split}"): install one that has, or leave characters out of the charset. '
+                    "`jumok fonts --covers TEXT` shows which fonts can write a text"
+                )
+            glyphs[row, : lengths[row]] = self._glyphs[able[face[row, 0] % len(able)], word]
+        return glyphs.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Members:
+    faces: Numbers  # of all families, one after the other
+    starts: Numbers
+    sizes: Numbers
+
+
+def _members(families: Sequence[str]) -> _Members:
+    names = {name: number for number, name in enumerate(dict.fromkeys(families))}
+    family = np.array([names[name] for name in families], np.int64)
+    order, sizes = np.argsort(family, kind="stable"), np.bincount(family, minlength=len(names))
+    return _Members(order, np.cumsum(sizes) - sizes, sizes)
+
+
+def faces_of(section: Rendering, charset: Charset, split: Split, say: Say) -> list[Face]:
+    """The fonts of a split that can write something of the charset; all its characters must be had from some font."""
+    faces = find_faces(section.fonts, say)
+    wanted = np.sort(np.array([ord(character) for character in charset.characters if not character.isspace()]))
+    faces = [face for face in faces if np.isin(wanted, face.covered).any()]
+    must_cover(faces, charset.characters)
+    if not section.held_out_fonts:
+        return faces
+    learned, kept = split_faces(faces, section.held_out_fonts)
+    chosen = learned if split == "train" else kept
+    must_cover(chosen, charset.characters)
+    return chosen

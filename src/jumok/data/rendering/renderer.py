@@ -1,0 +1,168 @@
+"""Pictures of words, composed where the model learns: the CPU has drawn each glyph once, everything else is a batch of
+tensors.
+
+    glyphs → a line → coverage through a camera → ink on a ground → what a camera and a file do to it
+
+All draws come from the device's own generator, which the training loop sets for each batch: the same update sees the
+same pictures. No shape depends on a draw and nothing waits for one, so an update can be recorded with all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jumok.data.images.augment_draws import some
+from jumok.data.rendering.degrade import blur, coarsen, compress, noise
+from jumok.data.rendering.geometry import Camera, View
+from jumok.data.rendering.painting import colours, edges, gradient, strokes, texture, uniform
+from jumok.data.rendering.table import GlyphTable, Line
+from jumok.recipe.recognition import Rendering
+
+if TYPE_CHECKING:
+    from jumok.data.rendering.atlas import Atlas
+
+FINER = (2, 2)  # points looked at for each pixel, down and across: long words are narrow
+LINE_DISTANCE = 1.15  # ems, to the next line of a text
+
+
+@dataclass(frozen=True)
+class Pictures:
+    images: Tensor  # (B, C, H, W), uint8
+    centres: Tensor  # (B, L, 2): the middle of each letter, x and y, from 0 to 1
+
+
+class Renderer(nn.Module):
+    """Glyph numbers (B, L) to pictures of `size`."""
+
+    def __init__(self, atlas: Atlas, section: Rendering, size: tuple[int, int], channels: int) -> None:
+        super().__init__()
+        self.table = GlyphTable(atlas, section.size)
+        self.section, self.size, self.channels = section, size, channels
+
+    @torch.no_grad()
+    def forward(self, glyphs_BL: Tensor) -> Pictures:
+        section = self.section
+        line = self._line(glyphs_BL)
+        camera = Camera(line, self._view(line))
+        ink_B1HW = self._coverage(line, camera)
+        image_BCHW = self._painted(ink_B1HW)
+        if section.blur:
+            image_BCHW = coarsen(blur(image_BCHW, section.blur), min(0.5, 0.25 * section.blur))
+        if section.noise:
+            image_BCHW = compress(noise(image_BCHW, section.noise), min(0.9, 0.4 * section.noise))
+        images = image_BCHW.round().clamp(0, 255).to(torch.uint8)
+        return Pictures(images, self._centres(line, camera))
+
+    # ------------------------------------------------------------ where the letters stand
+
+    def _line(self, glyphs_BL: Tensor) -> Line:
+        count, device, em = len(glyphs_BL), glyphs_BL.device, self.table.em
+        drawn = torch.rand(3, count, device=device)
+        tracking_B = em * torch.where(drawn[0] < 0.2, 0.35 * drawn[1], 0.06 * drawn[1] - 0.03)
+        tumbling_B1 = (drawn[2] < 0.05 * min(1.0, self.section.curve)).float()[:, None]
+        lifts_BL = tumbling_B1 * 0.1 * em * torch.randn(glyphs_BL.shape, device=device).clamp(-2, 2)
+        return self.table.lay_out(glyphs_BL, tracking_B, lifts_BL)
+
+    def _view(self, line: Line) -> View:
+        count, device, section = len(line.left), line.left.device, self.section
+        curved_B = (torch.rand(count, device=device) < 0.15).float()
+        bend_B = section.curve * (0.08 * torch.randn(count, device=device) + curved_B * uniform(count, -2, 2, device))
+        bend_B = torch.where(bend_B.abs() < 0.01, 0.01, bend_B).clamp(-2.5, 2.5)
+        turned = torch.randn(4, count, device=device).clamp(-3, 3)
+        heavy_B = torch.where(torch.rand(count, device=device) < 0.2, 3.0, 1.0)  # a few are turned far
+        angle_B = section.perspective * 0.04 * turned[0] * heavy_B
+        side, below = (section.perspective * 0.08 * turned[row] * heavy_B for row in (2, 3))
+        shear_B = section.perspective * 0.15 * turned[1]
+        tight = torch.rand(count, 4, device=device)
+        margins_B4 = -0.02 + 0.32 * tight**2  # most crops are tight, a few cut into the letters
+        return View(bend_B, angle_B, shear_B, side.clamp(-0.4, 0.4), below.clamp(-0.3, 0.3), margins_B4)
+
+    def _coverage(self, line: Line, camera: Camera) -> Tensor:
+        """How much ink there is on each pixel: (B, 1, H, W); and on some pictures a part of another line."""
+        high, wide = (side * finer for side, finer in zip(self.size, FINER, strict=True))
+        device = line.left.device
+        y_H = (torch.arange(high, device=device) + 0.5) / high
+        x_W = (torch.arange(wide, device=device) + 0.5) / wide
+        count = len(line.left)
+        x_BP = x_W.expand(high, wide).reshape(1, -1).expand(count, -1)
+        y_BP = y_H[:, None].expand(high, wide).reshape(1, -1).expand(count, -1)
+        x_BP, y_BP = camera.to_line(x_BP, y_BP)
+        ink_BP = self.table.coverage(line, x_BP, y_BP)
+        if self.section.clutter:
+            rows, chosen = some(count, self.section.clutter / 2, device)
+            above_R = torch.where(torch.rand(len(rows), device=device) < 0.5, -1.0, 1.0)
+            gap_R1 = (above_R * LINE_DISTANCE * self.table.em)[:, None]
+            another = line.rows(rows.roll(1))
+            shift_R1 = (another.left - line.left[rows])[:, None]
+            more = self.table.coverage(another, x_BP[rows] + shift_R1, y_BP[rows] - gap_R1)
+            both = torch.maximum(ink_BP[rows], torch.where(chosen[:, None], more, 0))
+            ink_BP = ink_BP.index_copy(0, rows, both)
+        ink_B1HW = ink_BP.view(count, 1, high, wide)
+        weight_B = 0.25 * torch.randn(count, device=device).clamp(-1.5, 1.5)  # thinner, bolder
+        ink_B1HW = ((ink_B1HW - 0.5) * 1.2 + 0.5 + weight_B[:, None, None, None] * ink_B1HW).clamp(0, 1)
+        return F.avg_pool2d(ink_B1HW, FINER)
+
+    def _centres(self, line: Line, camera: Camera) -> Tensor:
+        advance_BL = self.table.measures[line.glyphs][..., 0]
+        top, bottom = (self.table.measures[line.glyphs][..., row] for row in (3, 4))
+        x, y = camera.to_picture(line.starts.clamp(max=1e4) + advance_BL / 2, (top + bottom) / 2 + line.lifts)
+        return torch.stack([x, y], dim=-1)
+
+    # ------------------------------------------------------------ what they look like
+
+    def _painted(self, ink_B1HW: Tensor) -> Tensor:
+        section, size = self.section, self.size
+        count, device = len(ink_B1HW), ink_B1HW.device
+        ink_B3, ground_B3 = colours(count, device)
+        coloured_B = (torch.rand(count, device=device) < section.colour).float()  # the rest: black on white
+        ink_B3 = ink_B3 * coloured_B[:, None]
+        ground_B3 = 255 + (ground_B3 - 255) * coloured_B[:, None]
+        ground = gradient(ground_B3, coloured_B, size)
+        rough_B = coloured_B * 30 * torch.rand(count, device=device) ** 2
+        ground = ground + rough_B[:, None, None, None] * texture(count, size, device)
+        ink = gradient(ink_B3, coloured_B, size)
+        if section.clutter:
+            rows, chosen = some(count, section.clutter, device)
+            part = ground.index_select(0, rows)
+            ground = ground.index_copy(0, rows, torch.where(chosen[:, None, None, None], edges(part), part))
+            rows, chosen = some(count, section.clutter / 2, device)
+            line = strokes(size, len(rows), device) * chosen[:, None, None, None]
+            tone = ground.index_select(0, rows) + 60 * torch.randn(len(rows), 3, 1, 1, device=device)
+            ground = ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), tone, line))
+        if section.outline:
+            ground = self._shadowed(ground, ink_B1HW, ink_B3)
+            ground = self._outlined(ground, ink_B1HW, ink_B3)
+        image = torch.lerp(ground, ink, ink_B1HW)
+        if self.channels == 1:
+            return (image * image.new_tensor((0.299, 0.587, 0.114))[:, None, None]).sum(dim=1, keepdim=True)
+        return image
+
+    def _outlined(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
+        """A rim of another colour around the letters of some pictures."""
+        rows, chosen = some(len(ground), self.section.outline, ground.device)
+        rim = F.max_pool2d(ink_B1HW.index_select(0, rows), 3, 1, 1) * chosen[:, None, None, None]
+        return ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), self._tone(ink_B3, rows), rim))
+
+    def _shadowed(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
+        """A copy of the letters of some pictures, a few pixels away."""
+        rows, chosen = some(len(ground), self.section.outline, ground.device)
+        count, (high, wide), device = len(rows), self.size, ground.device
+        away = (torch.rand(2, count, device=device) * 7).floor().long() - 3
+        y = (torch.arange(high, device=device) - away[0][:, None]).clamp(0, high - 1)
+        x = (torch.arange(wide, device=device) - away[1][:, None]).clamp(0, wide - 1)
+        part = ink_B1HW.index_select(0, rows)[:, 0]
+        part = part.gather(1, y[:, :, None].expand(-1, -1, wide)).gather(2, x[:, None, :].expand(-1, high, -1))
+        share = (part * uniform(count, 0.3, 1.0, device)[:, None, None] * chosen[:, None, None])[:, None]
+        return ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), self._tone(ink_B3, rows), share))
+
+    def _tone(self, ink_B3: Tensor, rows: Tensor) -> Tensor:
+        """A colour away from the ink's."""
+        light_R = ink_B3.index_select(0, rows).mean(dim=1)
+        far_R = torch.where(light_R > 127.5, light_R - 127.5, light_R + 127.5)
+        tone_R3 = far_R[:, None] + 40 * torch.randn(len(rows), 3, device=ink_B3.device)
+        return tone_R3.clamp(0, 255)[:, :, None, None]

@@ -1,0 +1,108 @@
+"""The glyphs of an atlas where a model learns: their masks, and the measures that put them side by side."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from jumok.data.rendering.atlas import Atlas
+
+
+@dataclass(frozen=True)
+class Line:
+    """Letters side by side, in pixels of the atlas: x from the first pen position, y down from the cells' top."""
+
+    glyphs: Tensor  # (B, L), 0 after the end
+    starts: Tensor  # (B, L) where the pen stands; after the end: far to the right
+    lifts: Tensor  # (B, L) how far a letter is moved down
+    left: Tensor  # (B,) the box of all ink
+    right: Tensor
+    top: Tensor
+    bottom: Tensor
+
+    def rows(self, rows: Tensor) -> Line:
+        return Line(*(getattr(self, name).index_select(0, rows) for name in self.__dataclass_fields__))
+
+
+FAR = 1e6  # no letter stands there
+
+
+class GlyphTable(nn.Module):
+    """Masks and measures of all glyphs, as buffers: they go where the model goes, and are no part of a checkpoint."""
+
+    masks: Tensor  # (N, CH, CW), uint8
+    measures: Tensor  # (N, 5): advance, left, right, top, bottom
+
+    def __init__(self, atlas: Atlas, em: int) -> None:
+        super().__init__()
+        self.pen, self.baseline = atlas.pen, atlas.baseline
+        self.em = em
+        with warnings.catch_warnings():  # a memory map that cannot be written to: nobody will
+            warnings.simplefilter("ignore", UserWarning)
+            self.register_buffer("masks", torch.from_numpy(atlas.masks), persistent=False)
+        columns = (atlas.advance, atlas.left, atlas.right, atlas.top, atlas.bottom)
+        measures = torch.stack([torch.from_numpy(each.astype("float32")) for each in columns], dim=1)
+        self.register_buffer("measures", measures, persistent=False)
+
+    def lay_out(self, glyphs_BL: Tensor, tracking_B: Tensor, lifts_BL: Tensor) -> Line:
+        """`tracking`: how much wider than usual each letter is."""
+        there_BL = glyphs_BL > 0
+        advance_BL, left_BL, right_BL, top_BL, bottom_BL = self.measures[glyphs_BL].unbind(dim=-1)
+        widths_BL = torch.where(there_BL, advance_BL + tracking_B[:, None], 0)
+        starts_BL = widths_BL.cumsum(dim=1) - widths_BL
+        none_B = ~there_BL.any(dim=1)
+
+        def edge(values_BL: Tensor, least: bool, of_none: float) -> Tensor:
+            far = FAR if least else -FAR
+            found_BL = torch.where(there_BL, values_BL, far)
+            found_B = found_BL.amin(dim=1) if least else found_BL.amax(dim=1)
+            return torch.where(none_B, of_none, found_B)
+
+        return Line(
+            glyphs_BL,
+            torch.where(there_BL, starts_BL, FAR),
+            lifts_BL,
+            edge(starts_BL + left_BL - self.pen, True, 0.0),
+            edge(starts_BL + right_BL - self.pen, False, 2.0 * self.em),
+            edge(top_BL + lifts_BL, True, self.baseline - 0.7 * self.em),
+            edge(bottom_BL + lifts_BL, False, float(self.baseline)),
+        )
+
+    def coverage(self, line: Line, x_BP: Tensor, y_BP: Tensor) -> Tensor:
+        """How much ink there is at points of the line: (B, P), from 0 to 1.
+
+        At most two letters reach a point: the one whose pen stands before it, and its neighbour on the nearer side
+        (slanted letters lean over their edges). The darker of the two is taken.
+        """
+        last = line.glyphs.size(1) - 1
+        own_BP = (torch.searchsorted(line.starts, x_BP.contiguous(), right=True) - 1).clamp(0, last)
+        begin_BP = line.starts.gather(1, own_BP)
+        following_BP = line.starts.gather(1, (own_BP + 1).clamp(max=last))
+        other_BP = torch.where(x_BP - begin_BP < (following_BP - begin_BP) / 2, own_BP - 1, own_BP + 1).clamp(0, last)
+        own, other = (self._ink(line, each_BP, x_BP, y_BP) for each_BP in (own_BP, other_BP))
+        return torch.maximum(own, other)
+
+    def _ink(self, line: Line, which_BP: Tensor, x_BP: Tensor, y_BP: Tensor) -> Tensor:
+        """Of one letter at each point, between its mask's four nearest pixels."""
+        height, width = self.masks.shape[1:]
+        cell_BP = line.glyphs.gather(1, which_BP) * (height * width)
+        column_BP = x_BP - line.starts.gather(1, which_BP) + (self.pen - 0.5)
+        row_BP = y_BP - line.lifts.gather(1, which_BP) - 0.5
+        inside_BP = (column_BP > -1) & (column_BP < width) & (row_BP > -1) & (row_BP < height)
+        column_BP, row_BP = column_BP.clamp(0, width - 1.001), row_BP.clamp(0, height - 1.001)
+        left_BP, above_BP = column_BP.floor(), row_BP.floor()
+        across_BP, down_BP = column_BP - left_BP, row_BP - above_BP
+        place_BP = cell_BP + above_BP.long() * width + left_BP.long()
+        flat = self.masks.view(-1)
+
+        def at(offset: int) -> Tensor:
+            return flat[place_BP + offset].float()
+
+        above = torch.lerp(at(0), at(1), across_BP)
+        below = torch.lerp(at(width), at(width + 1), across_BP)
+        return torch.where(inside_BP, torch.lerp(above, below, down_BP), 0) / 255

@@ -1,0 +1,227 @@
+"""`jumok read`, as a user types it: every way to name pictures, every way to be told what stands in them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from asked import Ask
+from PIL import Image
+from striped_words import ENDING, a_reader, a_word, striped, write_striped
+
+from jumok import api
+from jumok.cli.main import app
+from jumok.cli.read import read
+from jumok.tasks.text_reader import TextReader
+
+if not any(command.name == "read" for command in app.registered_commands):
+    app.command("read")(read)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> TextReader:
+    """What `--run stripes` is: a reader of stripes."""
+    found = a_reader()
+    monkeypatch.setattr(api, "task_of", lambda run: "recognition" if str(run) == "stripes" else "vision")
+    monkeypatch.setattr(api, "load", lambda run, device: found)
+    return found
+
+
+@pytest.fixture
+def jumok(ask: Ask, reader: TextReader) -> Any:
+    return lambda *arguments: ask("read", "--run", "stripes", *arguments)
+
+
+def rows(output: str) -> list[list[str]]:
+    return [line.split("\t") for line in output.splitlines()]
+
+
+def test_files_folders_and_patterns(jumok: Any, tmp_path: Path) -> None:
+    words = [a_word() for _ in range(5)]
+    files = write_striped(tmp_path / "new", words, (20, 100))
+    code, out, err = jumok(*files)
+    assert (code, err) == (0, "")
+    assert [row[0] for row in rows(out)] == list(map(str, files))
+    assert [row[1] for row in rows(out)] == words
+    assert all(0 < float(row[2]) < 1 for row in rows(out))
+    assert jumok(tmp_path / "new")[1] == out
+    assert jumok(tmp_path / "new" / "00[13].png")[1].splitlines() == [out.splitlines()[1], out.splitlines()[3]]
+    deep = write_striped(tmp_path / "new" / "test" / "deep", ["가"])[0]
+    (tmp_path / "new" / "labels.txt").write_text("gone.png\tnothing\n", encoding="utf-8")  # for reading it is no matter
+    code, more, err = jumok(tmp_path / "new")
+    assert (code, err) == (0, "")
+    assert more == out + f"{deep}\t가\t{0.9 * ENDING:.4f}\n"
+
+
+def test_archives_and_lists_of_labels(jumok: Any, tmp_path: Path) -> None:
+    words = [a_word() for _ in range(3)]
+    files = write_striped(tmp_path / "words", words)
+    with zipfile.ZipFile(tmp_path / "words.zip", "w") as archive:
+        for file in files:
+            archive.write(file, file.name)
+    code, out, err = jumok(tmp_path / "words.zip")
+    assert (code, [row[1] for row in rows(out)]) == (0, words), err
+    labels = "".join(f"{file.name}\tsomething\n" for file in files[:2])
+    (tmp_path / "words" / "labels.tsv").write_text(labels, encoding="utf-8")
+    code, out, err = jumok(tmp_path / "words" / "labels.tsv")
+    assert (code, [row[1] for row in rows(out)]) == (0, words[:2]), err
+
+
+def test_paths_from_a_pipe(jumok: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [a_word() for _ in range(3)]
+    files = write_striped(tmp_path, words)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{files[2]}\n\n{tmp_path}/gone.png\r\n{files[0]}"))
+    code, out, err = jumok()
+    assert [row[1] for row in rows(out)] == [words[2], words[0]]
+    assert code == 2
+    assert "gone.png: no such file" in err
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+    code, _, err = jumok()
+    assert code == 2
+    assert "name pictures" in err
+
+
+def test_json_and_csv_and_characters(jumok: Any, tmp_path: Path) -> None:
+    word, sure = a_word(2), [random.uniform(0.6, 1.0) for _ in range(8)]
+    file = tmp_path / 'a,"b".png'
+    Image.fromarray(striped(word, sure=sure[: len(word)])).save(file)
+    plain = rows(jumok(file, "--characters")[1])[0]
+    assert plain[:2] == [str(file), word]
+    assert plain[3::2] == list(word)
+    assert [float(cell) for cell in plain[4::2]] == pytest.approx(sure[: len(word)], abs=0.01)
+    found = json.loads(jumok(file, "--json", "--characters", "--turn")[1])
+    assert (found["image"], found["text"], found["turned"]) == (str(file), word, 0)
+    assert found["confidence"] == pytest.approx(float(plain[2]), abs=1e-4)
+    assert [character for character, _ in found["characters"]] == list(word)
+    assert set(json.loads(jumok(file, "--json")[1])) == {"image", "text", "confidence"}
+    head, row = csv.reader(io.StringIO(jumok(file, "--csv", "--characters")[1]))
+    assert head == ["image", "text", "confidence", "confidences"]
+    assert row[:3] == plain[:3]
+    assert row[3].split() == plain[4::2]
+
+
+def test_a_blank_picture(jumok: Any, tmp_path: Path) -> None:
+    Image.new("RGB", (90, 30)).save(tmp_path / "blank.png")
+    assert rows(jumok(tmp_path / "blank.png")[1]) == [[str(tmp_path / "blank.png"), "", f"{ENDING:.4f}"]]
+    assert json.loads(jumok(tmp_path / "blank.png", "--json", "--characters")[1])["characters"] == []
+
+
+def test_what_cannot_be_read_is_told_and_the_others_are_read(jumok: Any, tmp_path: Path) -> None:
+    words = [a_word() for _ in range(4)]
+    files = write_striped(tmp_path / "new", words)
+    files[1].write_bytes(b"")
+    files[2].write_bytes(files[0].read_bytes()[:50])
+    (tmp_path / "new" / "zz.png").symlink_to(tmp_path / "nowhere.png")
+    code, out, err = jumok(tmp_path / "gone.png", tmp_path / "new", tmp_path / "no*.png", files[3])
+    assert code == 2
+    assert [row[1] for row in rows(out)] == [words[0], words[3], words[3]]
+    for said in ("gone.png: no such file", "001.png: the file is empty", "002.png: ", "zz.png: a link to something",
+                 "no*.png: no file matches", "5 pictures could not be read (named above)"):  # fmt: skip
+        assert said in err
+    (tmp_path / "nothing").mkdir()
+    code, out, err = jumok(tmp_path / "nothing")
+    assert (code, out) == (2, "")
+    assert "no image in it" in err
+
+
+def test_tall_pictures(jumok: Any, tmp_path: Path) -> None:
+    word = a_word(5)
+    Image.fromarray(np.rot90(striped(word, (20, 90)))).save(tmp_path / "tall.png")
+    assert rows(jumok(tmp_path / "tall.png", "--turn")[1])[0][1::2] == [word, "270"]
+    assert rows(jumok(tmp_path / "tall.png")[1])[0][1] != word
+
+
+def test_options_that_do_not_fit(ask: Ask, jumok: Any, reader: TextReader, tmp_path: Path) -> None:
+    file = write_striped(tmp_path, ["0"])[0]
+    assert jumok(file, "--fast")[0] == 0
+    assert reader.model.asked[-1]["fast"] is True
+    for arguments, said in (
+        (["--beam", 3], "--beam 3: a decoder of the kind permuted"),
+        (["--beam", 0], "--beam 0"),
+        (["--json", "--csv"], "not both"),
+        (["--boxes", tmp_path / "b.json", file], "name the one page"),
+    ):
+        code, out, err = jumok(file, *arguments)
+        assert (code, out) == (2, "")
+        assert said in err
+    code, _, err = ask("read", "--run", "other", file)
+    assert code == 2
+    assert "other has learned vision" in err
+    with torch.no_grad():
+        reader.model.place.fill_(torch.nan)
+    code, _, err = jumok(file)
+    assert code == 1
+    assert "not numbers" in err
+
+
+# ---------------------------------------------------------------- boxes on a page
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> tuple[Path, dict[str, list[int]]]:
+    """A page with three words, and where they are."""
+    pixels = np.full((200, 300, 3), 255, np.uint8)
+    places = {"가나": [10, 20, 128, 32], "0é": [150, 100, 128, 48], "X1Y": [20, 150, 96, 30]}
+    for word, (x, y, width, height) in places.items():
+        pixels[y : y + height, x : x + width] = striped(word, (height, width))
+    Image.fromarray(pixels).save(tmp_path / "page.png")
+    return tmp_path / "page.png", places
+
+
+def test_boxes_of_a_page(jumok: Any, tmp_path: Path, page: tuple[Path, dict[str, list[int]]]) -> None:
+    file, places = page
+    first, second, third = places.values()
+    named = dict(zip(("x", "y", "width", "height"), second, strict=True))
+    x, y, width, height = third
+    corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
+    given = [first, {"id": "b", **named}, {"box": corners}]
+    (tmp_path / "b.json").write_text(json.dumps(given), encoding="utf-8")
+    code, out, err = jumok(file, "--boxes", tmp_path / "b.json", "--json")
+    assert (code, err) == (0, "")
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [one["text"] for one in found] == list(places)
+    assert [one["box"] for one in found] == given
+    assert [one["image"] for one in found] == [f"{file}#{number}" for number in (1, 2, 3)]
+    head, *lines = csv.reader(io.StringIO(jumok(file, "--boxes", tmp_path / "b.json", "--csv")[1]))
+    assert head == ["image", "text", "confidence", "box"]
+    assert [json.loads(line[3]) for line in lines] == given
+    assert [row[1] for row in rows(jumok(file, "--boxes", tmp_path / "b.json")[1])] == list(places)
+
+
+def test_boxes_that_are_none(jumok: Any, tmp_path: Path, page: tuple[Path, dict[str, list[int]]]) -> None:
+    file, places = page
+    given = [[900, 1, 5, 5], places["가나"], [1, 2, 3], [1, 2, float("nan"), 4], places["0é"], [1, 1, 0, 5]]
+    (tmp_path / "b.json").write_text(json.dumps(given), encoding="utf-8")
+    code, out, err = jumok(file, "--boxes", tmp_path / "b.json", "--json")
+    assert code == 2
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["text"], one["box"]) for one in found] == [("가나", places["가나"]), ("0é", places["0é"])]
+    assert [one["image"][-2:] for one in found] == ["#2", "#5"]
+    for number in (1, 3, 4, 6):
+        assert f"b.json: box {number}: " in err
+    assert "4 boxes could not be read" in err
+    (tmp_path / "b.json").write_text("[[1, 2, 3, 4]", encoding="utf-8")
+    code, out, err = jumok(file, "--boxes", tmp_path / "b.json")
+    assert (code, out) == (2, "")
+    assert "b.json, line 1: not JSON" in err
+    (tmp_path / "b.json").write_text("[[1, 2, 3, 4]]", encoding="utf-8")
+    for page_file in (tmp_path / "b.json", tmp_path, tmp_path / "gone.png"):
+        code, out, err = jumok(page_file, "--boxes", tmp_path / "b.json")
+        assert (code, out) == (2, "")
+        assert str(page_file) in err
+
+
+def test_help_names_all_of_it() -> None:
+    code = "import typer; from jumok.cli.read import read; import sys; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

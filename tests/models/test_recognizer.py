@@ -1,0 +1,272 @@
+"""Recognisers behind one interface: what encoders give, what each architecture learns and reads, row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.errors import BadInput
+from jumok.models.recognizer import CtcRecognizer, Reading, Recognizer, build_recognizer
+from jumok.models.recognizer_encoders import build_encoder, steps_of
+from jumok.models.vit import Vit
+from jumok.recipe.recognition import CharsetSection, RecognizerSection
+from jumok.text.charset import Charset
+from jumok.text.special import END, PAD
+
+DIGITS = Charset.of(CharsetSection(sets=("digits",)))
+HANGUL = Charset.of(CharsetSection(sets=("digits", "hangul")))
+SPOKEN = "영일이삼사오육칠팔구"
+SMALL: dict[str, Any] = {
+    "image": (16, 48),
+    "channels": 1,
+    "patch": (8, 4),
+    "width": 32,
+    "heads": 2,
+    "layers": 2,
+    "feed_forward": 64,
+    "decoder_heads": 2,
+    "max_length": 5,
+    "dropout": 0.0,
+}
+KINDS: dict[str, dict[str, Any]] = {
+    "crnn": {"encoder": "recurrent", "decoder": "ctc", "layers": 1, "width": 64},
+    "vit-ctc": {"encoder": "vit", "decoder": "ctc"},
+    "permuted": {"encoder": "vit", "decoder": "permuted"},
+    "permuted on columns": {"encoder": "recurrent", "decoder": "permuted", "layers": 1, "width": 64},
+}
+ALL = pytest.mark.parametrize("kind", KINDS)
+
+
+def section_of(kind: str, **keys: Any) -> RecognizerSection:
+    return RecognizerSection(**{**SMALL, **KINDS[kind], **keys})
+
+
+def built(section: RecognizerSection, charset: Charset = DIGITS) -> Recognizer:
+    return build_recognizer(section, charset)
+
+
+def rows_of(words: list[list[int]], places: int) -> tuple[Tensor, Tensor]:
+    """`y_1 … y_n <eos> <pad> …` and n."""
+    ids = torch.full((len(words), places), PAD)
+    for row, word in enumerate(words):
+        ids[row, : len(word) + 1] = torch.tensor([*word, END])
+    return ids, torch.tensor([len(word) for word in words])
+
+
+def digits(count: int, longest: int = 4) -> tuple[Tensor, list[str]]:
+    """Pictures of different numbers in different places, one of them of nothing."""
+    font = ImageFont.load_default(13)
+    lengths = torch.randint(1, longest + 1, (count,)).tolist()
+    lengths[0] = 0
+    words = ["".join(map(str, torch.randint(0, 10, (length,)).tolist())) for length in lengths]
+    pictures = []
+    for word in words:
+        picture = Image.new("L", (48, 16), 230)
+        place = (int(torch.randint(1, 8, ())), int(torch.randint(-2, 2, ())))
+        ImageDraw.Draw(picture).text(place, word, fill=20, font=font)
+        pictures.append(torch.tensor(list(picture.tobytes()), dtype=torch.uint8).view(1, 16, 48))
+    return torch.stack(pictures), words
+
+
+def texts(reading: Reading, charset: Charset) -> list[str]:
+    pairs = zip(reading.ids, reading.lengths, strict=True)
+    return [charset.decode(ids[:length].tolist()) for ids, length in pairs]
+
+
+# ---------------------------------------------------------------- encoders
+
+
+@pytest.mark.parametrize(
+    ("keys", "grid"),
+    [
+        ({}, (4, 32)),
+        ({"stem": "patch"}, (4, 32)),
+        ({"patch": (4, 8)}, (8, 16)),
+        ({"patch": (16, 3), "image": (32, 96)}, (2, 32)),
+        ({"patch": (1, 1), "image": (3, 30)}, (3, 30)),
+        ({"patch": (5, 7), "image": (10, 42), "max_length": 3}, (2, 6)),
+        ({"encoder": "recurrent"}, (1, 32)),
+        ({"encoder": "recurrent", "image": (48, 100), "channels": 1}, (1, 25)),
+    ],
+)
+def test_a_vector_for_each_place_of_a_grid(keys: dict[str, Any], grid: tuple[int, int]) -> None:
+    section = RecognizerSection(**{"width": 24, "layers": 1, "feed_forward": 32, **keys})
+    encoder = build_encoder(section)
+    assert encoder.grid == grid
+    assert grid[1] == section.columns
+    hidden = encoder(torch.randint(0, 256, (2, section.channels, *section.image), dtype=torch.uint8))
+    assert hidden.shape == (2, grid[0] * grid[1], 24)
+    columns = encoder.columns(hidden)
+    assert columns.shape == (2, grid[1], 24)
+    places = hidden.view(2, *grid, 24)
+    torch.testing.assert_close(columns[:, -1], places[:, :, -1].mean(dim=1))
+
+
+def test_a_patch_by_steps() -> None:
+    assert steps_of((8, 4)) == [(2, 2), (2, 2), (2, 1)]
+    assert steps_of((6, 10)) == [(3, 5), (2, 2)]
+    assert steps_of((1, 1)) == [(1, 1)]
+
+
+def test_convolutions_look_over_the_edges_of_patches() -> None:
+    """What a pixel changes: one patch, or its neighbours, too; and only where it is."""
+    for stem, across in (("patch", False), ("convolution", True)):
+        vit = build_encoder(RecognizerSection(stem=stem, width=24)).vit
+        assert isinstance(vit, Vit)
+        image = torch.rand(1, 3, 32, 128)
+        other = image.clone()
+        other[0, :, 15, 43] += 1  # the pixel at the last corner of the patch in row 1, column 10
+        if stem == "convolution":  # a norm over the picture lets everything know everything, a little
+            for number in range(len(vit.stem.norms)):  # type: ignore[union-attr, arg-type]
+                vit.stem.norms[number] = torch.nn.Identity()  # type: ignore[union-attr, operator]
+        changed = (vit.stem(image) != vit.stem(other)).any(dim=-1)[0]
+        assert changed[1, 10]
+        assert bool(changed[2, 11]) == across
+        assert not changed[:, 14:].any()
+        assert not changed[3:].any()
+
+
+@pytest.mark.parametrize("encoder", ["vit", "recurrent"])
+def test_bytes_and_numbers_are_the_same(encoder: str) -> None:
+    model = build_encoder(RecognizerSection(encoder=encoder, width=24, layers=1)).eval()
+    images = torch.randint(0, 256, (2, 3, 32, 128), dtype=torch.uint8)
+    torch.testing.assert_close(model(images), model(images.float()))
+    assert (model(images)[0] - model(images)[1]).abs().max() > 1e-3
+
+
+def test_pictures_of_another_size_are_refused() -> None:
+    for encoder in ("vit", "recurrent"):
+        model = build_encoder(RecognizerSection(encoder=encoder, width=24, layers=1))
+        with pytest.raises(BadInput, match=r"pictures of 3×32×64 .* this model reads 3×32×128"):
+            model(torch.zeros(1, 3, 32, 64))
+
+
+# ---------------------------------------------------------------- every architecture
+
+
+@ALL
+@pytest.mark.parametrize("charset", [DIGITS, HANGUL], ids=["digits", "jamo"])
+def test_it_learns_pictures_and_reads_them(kind: str, charset: Charset) -> None:
+    section = section_of(kind, ctc=0.5)
+    model = built(section, charset)
+    images, words = digits(16)
+    if charset is HANGUL:
+        words = ["".join(SPOKEN[int(digit)] for digit in word) for word in words]
+    ids, lengths = rows_of([charset.encode(word) for word in words], section.max_length + 1)
+    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
+    for update in range(500):
+        model.train()
+        losses = model.losses(images, ids, lengths)
+        optimizer.zero_grad()
+        losses["loss"].mean().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if update % 20 == 19:
+            model.eval()
+            ways = [model.read(images)] + ([model.read(images, fast=True)] if section.decoder == "permuted" else [])
+            if all(texts(way, charset) == words for way in ways):
+                break
+    for way in ways:
+        assert texts(way, charset) == words
+        check_reading(way)
+
+
+def check_reading(reading: Reading) -> None:
+    """Its shapes, and that nothing stands behind the end."""
+    rows, longest = reading.ids.shape
+    assert reading.log_probs.shape == (rows, longest)
+    assert reading.lengths.shape == reading.ending.shape == (rows,)
+    behind = torch.arange(longest) >= reading.lengths[:, None]
+    assert (reading.ids[behind] == PAD).all()
+    assert (reading.log_probs[behind] == 0).all()
+    assert (reading.ids[~behind] > END).all()
+    assert (reading.log_probs <= 0).all()
+    assert (reading.ending <= 0).all()
+    assert reading.log_probs.dtype == reading.ending.dtype == torch.float32
+
+
+@ALL
+@pytest.mark.parametrize("charset", [DIGITS, HANGUL], ids=["digits", "jamo"])
+def test_a_row_does_not_depend_on_what_is_beside_it(kind: str, charset: Charset) -> None:
+    section = section_of(kind, permutations=1)
+    model = built(section, charset).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    images = torch.randint(0, 256, (5, 1, 16, 48), dtype=torch.uint8)
+    words = [torch.randint(4, charset.size, (length,)).tolist() for length in (0, 5, 1, 3, 2)]
+    ids, lengths = rows_of(words, section.max_length + 1)
+    together, reading = model.losses(images, ids, lengths), model.read(images)
+    check_reading(reading)
+    for row in range(5):
+        one = slice(row, row + 1)
+        alone = model.losses(images[one], ids[one], lengths[one])
+        assert alone.keys() == together.keys()
+        for name in together:
+            assert together[name].shape == (5,)
+            torch.testing.assert_close(alone[name][0], together[name][row], atol=1e-5, rtol=1e-5)
+        read = model.read(images[one])
+        assert torch.equal(read.ids[0], reading.ids[row])
+        torch.testing.assert_close(read.log_probs[0], reading.log_probs[row], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(read.ending[0], reading.ending[row], atol=1e-5, rtol=1e-5)
+
+
+@ALL
+def test_all_weights_learn(kind: str) -> None:
+    section = section_of(kind, dropout=0.1)
+    model = built(section, HANGUL)
+    ids, lengths = rows_of([HANGUL.encode(word) for word in ("7", "한글", "", "12가나")], section.max_length + 1)
+    model.losses(torch.randint(0, 256, (4, 1, 16, 48)), ids, lengths)["loss"].sum().backward()
+    idle = [name for name, one in model.named_parameters() if one.grad is None or not one.grad.abs().sum() > 0]
+    assert all(name.endswith("key.bias") for name in idle), idle  # which a softmax does not see
+
+
+@ALL
+def test_in_low_precision(kind: str) -> None:
+    model = built(section_of(kind), HANGUL)
+    ids, lengths = rows_of([HANGUL.encode(word) for word in ("7", "한글")], 6)
+    images = torch.randint(0, 256, (2, 1, 16, 48), dtype=torch.uint8)
+    with torch.autocast("cpu", torch.bfloat16):
+        losses = model.losses(images, ids, lengths)
+        check_reading(model.read(images))
+    assert all(loss.dtype == torch.float32 for loss in losses.values())
+    losses["loss"].sum().backward()
+    gradients = [one.grad for one in model.parameters() if one.grad is not None]
+    assert all(torch.isfinite(one).all() for one in gradients)
+
+
+# ---------------------------------------------------------------- CTC
+
+
+def test_the_loss_is_that_of_pytorch_on_the_columns() -> None:
+    model = built(section_of("vit-ctc"))
+    assert isinstance(model, CtcRecognizer)
+    images, words = digits(6)
+    ids, lengths = rows_of([DIGITS.encode(word) for word in words], 6)
+    columns = model.encoder.columns(model.encoder(images))
+    log_probs = torch.log_softmax(model.ctc.head.map(columns), dim=-1).transpose(0, 1)
+    expected = F.ctc_loss(log_probs, ids, torch.full((6,), 12), lengths, blank=PAD, reduction="none")
+    torch.testing.assert_close(model.losses(images, ids, lengths)["loss"], expected)
+
+
+def test_what_is_read_is_the_likeliest_of_every_column() -> None:
+    model = built(section_of("crnn")).eval()
+    assert isinstance(model, CtcRecognizer)
+    with torch.no_grad():
+        model.ctc.head.map.weight.mul_(20)
+        model.ctc.head.map.bias[1:4] += 100  # no character: never read, however likely
+    images = torch.randint(0, 256, (8, 1, 16, 48), dtype=torch.uint8)
+    reading = model.read(images)
+    log_probs = model.ctc.head.log_probs(model.encoder.columns(model.encoder(images)))
+    log_probs[..., 1:4] = float("-inf")
+    for row in range(8):
+        path = log_probs[row].argmax(dim=-1).tolist()
+        said = [id for place, id in enumerate(path) if id and (not place or id != path[place - 1])]
+        assert reading.ids[row, : reading.lengths[row]].tolist() == said
+        blanks = [log_probs[row, place, 0] for place, id in enumerate(path) if not id]
+        torch.testing.assert_close(reading.ending[row], torch.stack(blanks).sum() if blanks else torch.tensor(0.0))
