@@ -24,7 +24,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -72,32 +72,53 @@ class Face:
 # ---------------------------------------------------------------- packages
 
 
-def fetched(package: str, cache: Path) -> Path:
-    """The folder with a package's font files and its licence; downloads and unpacks it unless that was done."""
-    folder = cache / package.replace("/", "+")
-    if (folder / ".complete").exists():
-        return folder
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def fetch(packages: Sequence[str], cache: Path) -> dict[str, Path]:
+    """The folders with the packages' font files and licences; downloads and unpacks what was not yet."""
+    folders = {package: cache / package.replace("/", "+") for package in packages}
+    missing = [package for package in packages if not (folders[package] / ".complete").exists()]
+    # apt reads its lists once for all of them, and is kind to the server itself
+    debian = [package for package in missing if not package.startswith("@")]
     with tempfile.TemporaryDirectory(dir=cache) as place:
-        npm = package.startswith("@")
-        command = ["npm", "pack", "--silent", package] if npm else ["apt-get", "download", "-qq", package]
-        done = subprocess.run(command, cwd=place, capture_output=True, text=True)
-        files = [path for path in Path(place).iterdir() if path.suffix in (".deb", ".tgz")]
-        if done.returncode or not files:
-            print(f"{package} cannot be had: {(done.stderr or done.stdout).strip()[-300:]}", flush=True)
-            return folder
-        if npm:
-            unpack(files[0].open("rb"), folder)
-        else:
-            with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(files[0])], stdout=subprocess.PIPE) as opened:
-                assert opened.stdout
-                unpack(opened.stdout, folder)
-    (folder / ".complete").touch()
-    return folder
+        for group in [debian, *([package] for package in debian)]:  # one by one if one of them cannot be had
+            wanted = [package for package in group if not downloaded(Path(place), package)]
+            if wanted:
+                command = ["apt-get", "download", "-qq", *wanted]
+                done = subprocess.run(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                if done.returncode and len(group) == 1:
+                    print(f"{group[0]} cannot be had: {done.stderr.strip()[-300:]}", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda package: npm_pack(package, Path(place)), set(missing) - set(debian)))
+        for package in missing:
+            if found := downloaded(Path(place), package):
+                shutil.rmtree(folders[package], ignore_errors=True)
+                folders[package].mkdir()
+                unpack(found, folders[package])
+                (folders[package] / ".complete").touch()
+    return {package: folder for package, folder in folders.items() if folder.is_dir()}
 
 
-def unpack(stream: Any, folder: Path) -> None:
+def npm_pack(package: str, place: Path) -> None:
+    done = subprocess.run(["npm", "pack", "--silent", package], cwd=place, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{package} cannot be had: {done.stderr.strip()[-300:]}", flush=True)
+
+
+def downloaded(place: Path, package: str) -> Path | None:
+    pattern = f"{package[1:].replace('/', '-')}-[0-9]*.tgz" if package.startswith("@") else f"{package}_*.deb"
+    return next(place.glob(pattern), None)
+
+
+def unpack(package: Path, folder: Path) -> None:
+    if package.suffix == ".tgz":
+        with package.open("rb") as file:
+            extract(file, folder)
+        return
+    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as opened:
+        assert opened.stdout
+        extract(opened.stdout, folder)
+
+
+def extract(stream: Any, folder: Path) -> None:
     """Font files and the licence; of npm's slices only the Latin one, upright and italic, plain and bold."""
     with tarfile.open(fileobj=stream, mode="r|*") as archive:
         for member in archive:
@@ -336,14 +357,13 @@ def main() -> None:
         "hangul": [f"fonts-{n}" for n in HANGUL.split()],
     }
     every = packages["latin"] + packages["hangul"]
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        folders = dict(zip(every, pool.map(lambda package: fetched(package, options.cache), every), strict=True))
+    folders = fetch(every, options.cache)
     licences = {package: licence(folder) for package, folder in folders.items()}
     stored = options.out / "manifest.json"
     old = {e["source"]: e for e in json.loads(stored.read_text("utf-8"))["fonts"]} if stored.is_file() else {}
     made = {}
     for kind, names in packages.items():
-        faces = chosen(face for name in names for face in faces_in(name, folders[name]))
+        faces = chosen(face for name in names if name in folders for face in faces_in(name, folders[name]))
         print(f"{kind}: {len(faces)} faces of {len({face.key for face in faces})} families to look at", flush=True)
         made[kind] = gather(kind, faces, options.out, licences, old)
     text = json.dumps({"fonts": [e for entries in made.values() for e in entries]}, indent=1, ensure_ascii=False)

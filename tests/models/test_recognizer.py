@@ -9,6 +9,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumok.errors import BadInput
 from jumok.models.recognizer import CtcRecognizer, Reading, Recognizer, build_recognizer
@@ -238,6 +239,29 @@ def test_in_low_precision(kind: str) -> None:
     losses["loss"].sum().backward()
     gradients = [one.grad for one in model.parameters() if one.grad is not None]
     assert all(torch.isfinite(one).all() for one in gradients)
+
+
+class NothingWaits(TorchDispatchMode):
+    """Refuses whatever a host would have to wait for a device for, or whose shape depends on numbers."""
+
+    REFUSED = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "repeat_interleave.Tensor")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert not any(name in str(func) for name in self.REFUSED), func
+        return func(*args, **(kwargs or {}))
+
+
+@ALL
+@pytest.mark.parametrize("charset", [DIGITS, HANGUL], ids=["digits", "jamo"])
+def test_nothing_waits_where_learning_can_be_recorded(kind: str, charset: Charset) -> None:
+    model = built(section_of(kind, dropout=0.1), charset)
+    assert model.replays == (KINDS[kind]["encoder"] == "vit")
+    ids, lengths = rows_of([charset.encode(word) for word in ("7", "", "12345", "00")], 6)
+    images = torch.randint(0, 256, (4, 1, 16, 48), dtype=torch.uint8)
+    with NothingWaits():
+        model.losses(images, ids, lengths)["loss"].sum().backward()
+    with pytest.raises(AssertionError), NothingWaits():
+        bool((lengths > 0).all())
 
 
 # ---------------------------------------------------------------- CTC

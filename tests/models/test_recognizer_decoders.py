@@ -11,6 +11,7 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 from steppers import side_by_side
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumok.data.batch import END, PAD, START, UNKNOWN, Sequences
 from jumok.inspect.record import record
@@ -153,6 +154,30 @@ def test_every_weight_learns(encoder: str, decoder: str) -> None:
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert parameter.grad.any(), name
+
+
+class Waiting(TorchDispatchMode):
+    """Refuses what must wait for a device to say what it has computed."""
+
+    WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.name().removeprefix("aten::").partition(".")[0]
+        assert name not in self.WAITS, name
+        return func(*args, **(kwargs or {}))
+
+
+@kinds
+@charsets
+def test_what_repeats_waits_for_nothing(encoder: str, decoder: str, charset: Charset) -> None:
+    """A CUDA graph could record it."""
+    model = model_of(encoder, decoder, charset, dropout=0.1).train()
+    ids, lengths = targets(random_texts(3, charset))
+    with Waiting():
+        model.losses(random_pictures(3), ids, lengths)["loss"].sum().backward()
+    assert model.replays == (encoder == "vit")
+    with pytest.raises(AssertionError, match="_local_scalar_dense"), Waiting():
+        model.read(random_pictures(3))  # looks whether all have ended
 
 
 # ---------------------------------------------------------------- reading

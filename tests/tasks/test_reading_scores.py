@@ -128,6 +128,24 @@ def test_confusions_are_counted() -> None:
     assert all(each.of == written[each.truth] for each in many.confusions)
 
 
+def test_how_far_it_can_be_trusted() -> None:
+    truth, read = some_words(120)
+    confidence = [random.random() ** 0.2 for _ in truth]
+    found = reading_scores(truth, read, confidence)
+    assert reading_scores(truth, read).by_confidence == ()
+    for sure in found.by_confidence:
+        right = [one == other for one, other, p in zip(truth, read, confidence, strict=True) if p >= sure.least]
+        assert (sure.count, sure.accuracy) == (len(right), wilson(sum(right), len(right)))
+        assert found.sure_row(sure)[1] in found.summary()
+    assert found.to_json()["by_confidence"][0]["words"] == found.by_confidence[0].count
+    unsure = reading_scores(["a"], ["a"], [0.1])
+    assert unsure.by_confidence[0].count == 0
+    assert not unsure.by_confidence[0].accuracy.defined
+    json.dumps(unsure.to_json(), allow_nan=False)
+    with pytest.raises(ValueError, match="2 confidences of 1"):
+        reading_scores(["a"], ["a"], [0.1, 0.2])
+
+
 def test_what_is_told() -> None:
     truth, read = some_words(80)
     found = reading_scores(truth, read)

@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jumok.errors import BadInput
@@ -28,6 +28,7 @@ sections = st.builds(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(section=sections)
 def test_ids_are_in_their_order(section: CharsetSection) -> None:
     charset = Charset.of(section)
@@ -50,6 +51,7 @@ def test_ids_are_in_their_order(section: CharsetSection) -> None:
         assert charset.first_syllable is None
 
 
+@settings(max_examples=40, deadline=None)
 @given(section=sections, data=st.data())
 def test_text_goes_to_ids_and_back(section: CharsetSection, data: st.DataObject) -> None:
     charset = Charset.of(section)
@@ -65,6 +67,7 @@ def test_text_goes_to_ids_and_back(section: CharsetSection, data: st.DataObject)
     assert charset.encode(unicodedata.normalize("NFD", text)) == ids
 
 
+@settings(max_examples=40, deadline=None)
 @given(section=sections, text=st.text(max_size=20))
 def test_what_is_outside_is_named(section: CharsetSection, text: str) -> None:
     charset = Charset.of(section)
@@ -81,6 +84,7 @@ def test_what_is_outside_is_named(section: CharsetSection, text: str) -> None:
     assert all(f"U+{ord(character):04X}" in str(raised.value) for character in outside)
 
 
+@settings(max_examples=40, deadline=None)
 @given(section=sections)
 def test_it_is_kept(section: CharsetSection) -> None:
     charset = Charset.of(section)

@@ -27,8 +27,8 @@ AT_ONCE = 128  # lines
 def read(
     images: list[str] | None = typer.Argument(
         None,
-        help="Pictures of words, folders or patterns of them, a zip, an LMDB, a labels file. (default: paths from stdin, "
-        "one a line)",
+        help="Pictures of words, folders or patterns of them, a zip, an LMDB, a labels file. (default: stdin, a path a "
+        "line)",
     ),
     run: Path = RUN,
     as_json: bool = typer.Option(False, "--json", help="Print JSON, an object a line."),

@@ -85,33 +85,29 @@ class Drift:
 
     def summary(self) -> str:
         """For the terminal."""
+        mean, slope = (f"{one.number():<9}(95 %: {one.number_interval()})" for one in (self.mean, self.slope))
+        of_words = f"mean {signed(self.mean_right, 3)}; of those misread {signed(self.mean_wrong, 3)}"
         lines = [
-            f"Drift of {self.characters:,} characters of {self.words:,} rendered words ({self.about}):",
+            f"Drift of {self.characters:,} characters in {self.words:,} rendered words ({self.about}):",
             "how far the centre of a character's map lies from the character, in character widths.",
             "",
-            f"  mean                 {self.mean.number()}   (95 %: {self.mean.number_interval()}); "
-            f"{100 * self.mean_share:.1f} % of the picture's width",
+            f"  mean                 {mean}; {100 * self.mean_share:.1f} % of the picture's width",
             f"  same map everywhere  {signed(self.uniform, 3)}",
-            f"  within half a one    {100 * self.own:.1f} % of the characters",
-            f"  slope                {self.slope.number()}   (95 %: {self.slope.number_interval()}) with each character: "
-            f"{self.verdict}",
-            f"  words read right     {self.right.percent()}, with a mean of {signed(self.mean_right, 3)}; misread: "
-            f"{signed(self.mean_wrong, 3)}",
+            f"  within half a width  {100 * self.own:.1f} % of the characters",
+            f"  with each character  {slope} more: {self.verdict}",
+            f"  words read right     {self.right.percent():<9}{of_words}",
             "",
-            f"{'position':>8} {'words':>7} {'mean':>7} {'signed':>8}      {'length':>6} {'words':>7} {'mean':>7} {'signed':>8}",
+            "      ".join(f"{name:>8} {'words':>7} {'mean':>7} {'signed':>8}" for name in ("position", "length")),
         ]
         for row in range(max(len(self.positions), len(self.lengths))):
-            cells = [
-                _line(side[row], wide) if row < len(side) else ""
-                for side, wide in ((self.positions, 8), (self.lengths, 6))
-            ]
+            cells = [_line(side[row]) if row < len(side) else "" for side in (self.positions, self.lengths)]
             lines.append(f"{cells[0]:<33}      {cells[1]}".rstrip())
         lines += ["", "signed: above 0 to the right of the character, below 0 to the left."]
         return "\n".join(lines) + "\n"
 
 
-def _line(group: Group, wide: int) -> str:
-    return f"{group.number:>{wide}} {group.words:>7,} {signed(group.mean, 3):>7} {signed(group.signed, 3):>8}"
+def _line(group: Group) -> str:
+    return f"{group.number:>8} {group.words:>7,} {signed(group.mean, 3):>7} {signed(group.signed, 3):>8}"
 
 
 class Placed(NamedTuple):

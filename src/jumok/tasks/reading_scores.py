@@ -9,6 +9,9 @@
 All texts are compared in NFC: 가 typed as one syllable is the 가 that was typed as two letters. Where nothing is
 written, only reading nothing is right.
 
+Where it is known how sure the model was of each word, it is told how many of those it was at least so sure of are
+right: from where on readings can be trusted, and how many are left for a person to look at.
+
 Shares of words have Wilson's interval, 1 − NED and CER the bootstrap's over words (`intervals.py`).
 """
 
@@ -22,6 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from jumok.errors import BadInput
 from jumok.tasks.columns import aligned, short
@@ -31,6 +35,7 @@ from jumok.tasks.reading_kinds import SCRIPTS, composed, length_group, length_na
 
 CONFUSIONS = 10  # shown in a terminal
 KEPT = 200  # in JSON
+SURE = (0.5, 0.8, 0.9, 0.95, 0.99)
 OUTSIDE_36 = re.compile("[^a-z0-9]")
 
 
@@ -52,6 +57,18 @@ class Part:
             "one_minus_ned": finite(self.similarity),
             "cer": finite(self.error_rate),
         }
+
+
+@dataclass(frozen=True)
+class Sure:
+    """Words that the model was at least so sure of."""
+
+    least: float
+    count: int
+    accuracy: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        return {"least": self.least, "words": self.count, "accuracy": self.accuracy.to_json()}
 
 
 @dataclass(frozen=True)
@@ -78,6 +95,7 @@ class ReadingScores:
     by_length: tuple[Part, ...]
     by_script: tuple[Part, ...]
     confusions: tuple[Confusion, ...]  # the most frequent first
+    by_confidence: tuple[Sure, ...] = ()  # none where it is not known how sure the model was
 
     def headline(self) -> list[tuple[str, str, str]]:
         """What is told first: name, score, interval."""
@@ -109,6 +127,7 @@ class ReadingScores:
             "cer": self.error_rate.to_json(),
             "by_length": [part.to_json() for part in self.by_length],
             "by_script": [part.to_json() for part in self.by_script],
+            "by_confidence": [sure.to_json() for sure in self.by_confidence],
             "confusions": [asdict(each) for each in self.confusions[:KEPT]],
         }
 
@@ -121,7 +140,16 @@ class ReadingScores:
             if len(parts) > 1:
                 head = (name, "words", "accuracy", "95 % interval", "1 − NED", "CER")
                 lines += ["", *aligned([head, *map(part_row, parts)])]
+        if self.by_confidence:
+            head = ("at least so sure", "words", "of all", "accuracy", "95 % interval")
+            lines += ["", *aligned([head, *map(self.sure_row, self.by_confidence)])]
         return "\n".join([*lines, "", *self._confused()])
+
+    def sure_row(self, sure: Sure) -> tuple[str, ...]:
+        """As it stands in a table."""
+        share = f"{100 * sure.count / self.count:.1f} %"
+        accuracy = sure.accuracy.percent(), sure.accuracy.percent_interval()
+        return f"{100 * sure.least:g} %", f"{sure.count:,}", share, *accuracy
 
     def _confused(self) -> list[str]:
         if not self.confusions:
@@ -149,8 +177,11 @@ def named(character: str) -> str:
 # ---------------------------------------------------------------- from outputs to scores
 
 
-def reading_scores(truth: Sequence[str], read: Sequence[str]) -> ReadingScores:
-    """`truth`: what is written in each picture, "" for nothing; `read`: what the model says."""
+def reading_scores(
+    truth: Sequence[str], read: Sequence[str], confidence: Sequence[float] | None = None
+) -> ReadingScores:
+    """`truth`: what is written in each picture, "" for nothing; `read`: what the model says; `confidence`: how sure it
+    is of each."""
     if not truth:
         raise BadInput("there are no words to score: the test data is empty")
     pairs = [(composed(one), composed(other)) for one, other in zip(truth, read, strict=True)]
@@ -176,6 +207,7 @@ def reading_scores(truth: Sequence[str], read: Sequence[str]) -> ReadingScores:
         by_length=tuple(_part(length_name(group), rows[lengths == group]) for group in np.unique(lengths).tolist()),
         by_script=tuple(_part(SCRIPTS[place], rows[scripts == place]) for place in np.unique(scripts).tolist()),
         confusions=_confusions([pair for pair, off in zip(pairs, distance, strict=True) if off], pairs),
+        by_confidence=() if confidence is None else _by_confidence(np.array(confidence), distance == 0),
     )
 
 
@@ -193,6 +225,13 @@ def _of_36(pairs: Sequence[tuple[str, str]]) -> tuple[int, int]:
 def _part(name: str, rows: Numbers) -> Part:
     similarity, distance, length, right = rows.sum(axis=0).tolist()
     return Part(name, len(rows), wilson(int(right), len(rows)), similarity / len(rows), _ratio(distance, length))
+
+
+def _by_confidence(confidence: Numbers, right: NDArray[np.bool_]) -> tuple[Sure, ...]:
+    if len(confidence) != len(right):
+        raise ValueError(f"{len(confidence)} confidences of {len(right)} words")
+    found = ((least, right[confidence >= least]) for least in SURE)
+    return tuple(Sure(least, len(those), wilson(int(those.sum()), len(those))) for least, those in found)
 
 
 def _ratio(above: float, below: float) -> float:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.folders import clear_abandoned, default_cache, make_whole
-from jumok.data.rendering.batches import cores, in_batches
 from jumok.data.rendering.face import Face
 from jumok.data.rendering.glyphs import Cell, Drawn, Job, draw_all
+from jumok.data.rendering.processes import cores, in_processes
 from jumok.data.stored import Stored
 from jumok.errors import BadInput
 
@@ -110,7 +110,7 @@ def _batches(jobs: Sequence[Job]) -> Iterator[list[Job]]:
 
 
 def _drawn(jobs: Sequence[Job]) -> Iterator[Drawn]:
-    for found in in_batches(draw_all, list(_batches(jobs)), cores()):
+    for found in in_processes(draw_all, list(_batches(jobs)), cores()):
         yield from found
 
 

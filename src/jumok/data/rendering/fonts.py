@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.folders import UNREADABLE, default_cache, put
-from jumok.data.rendering.batches import cores, in_batches
 from jumok.data.rendering.face import Face, codes_of
 from jumok.data.rendering.font_coverage import ReadFace, read_fonts
 from jumok.data.rendering.font_files import absolute, font_files
 from jumok.data.rendering.font_split import split_faces
+from jumok.data.rendering.processes import cores, in_processes
 from jumok.errors import BadInput
 
 __all__ = ["Face", "faces_for", "find_faces", "must_cover", "split_faces", "what_to_install"]
@@ -125,7 +125,7 @@ def _known(files: Sequence[Path], kept: Path) -> dict[Path, dict[str, Any]]:
     marks = {path: mark for path in files if (mark := _mark(path)) is not None}
     unread = [path for path, mark in marks.items() if entries.get(str(path), {}).get("mark") != mark]
     parts = [unread[start : start + TOGETHER] for start in range(0, len(unread), TOGETHER)]
-    for part, read in zip(parts, in_batches(read_fonts, parts, cores()), strict=True):
+    for part, read in zip(parts, in_processes(read_fonts, parts, cores()), strict=True):
         for path, faces in zip(part, read, strict=True):
             broken, packed = (faces, []) if isinstance(faces, str) else ("", [_packed(face) for face in faces])
             entries[str(path)] = {"mark": marks[path], "broken": broken, "faces": packed}

@@ -39,7 +39,8 @@ class Camera:
     def __init__(self, line: Line, view: View) -> None:
         self.middle_x, self.middle_y = (line.left + line.right) / 2, (line.top + line.bottom) / 2
         wide, high = (line.right - line.left).clamp(min=1), (line.bottom - line.top).clamp(min=1)
-        self.curvature = view.bend / wide
+        # a single letter is higher than wide: bent as far as a word, its top would be folded over the arc's centre
+        self.curvature = (view.bend / wide).clamp(-1 / high, 1 / high)
         scale = torch.maximum(wide, high) / 2
         sine, cosine = torch.sin(view.angle), torch.cos(view.angle)
         # rows of a matrix, columns for X, Y and 1

@@ -1,8 +1,11 @@
 """The glyphs of a face, each drawn once into a cell: the pen stands in one column and the baseline is one row of all
 cells, so that letters are put side by side by their advances alone.
 
-Faces differ in how large they draw at one em, so each is scaled until its capitals are equally high, or where it has none,
-until 가 is. A face some of whose glyphs would not fit is scaled down as a whole: its proportions stay.
+Faces differ in how large they draw at one em, so each is scaled until its capitals are equally high, or 가 where it has
+none. A face some of whose glyphs would not fit is scaled down as a whole: its proportions stay.
+
+At the size of a cell FreeType moves lines to whole pixels, for screens. Letters in photographs know nothing of that,
+and thin lines vanish by it: so glyphs are drawn larger, and each pixel is the mean of what it covers.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ HEIGHT, ABOVE = 1.5, 1.1
 WIDTH, BEFORE = 1.75, 0.25
 CAPITALS, HANGUL = 0.7, 0.9  # how high H and 가 are
 MEASURED_AT = 256  # pixels: large enough for a height without much rounding
-FINE = 16  # advances are measured so much larger, for at the size that is drawn they are rounded to pixels
+LARGER, LARGEST = 4, 128  # glyphs are drawn so much larger than they are kept, up to so many pixels of an em
+FINE = 16  # advances are measured so much larger, for they are rounded to pixels
 LEAST = 0.5  # a glyph that needs a smaller scale is left out, and does not make all others small
 NO_CHARACTER = "\U0010fffe"  # never in a font: drawn as what is missing
 PALE = 200  # the darkest pixel of most glyphs of a face
@@ -66,11 +70,25 @@ def draw(job: Job) -> Drawn:
     cell = Cell.of(job.em)
     first = size = _size(job)
     for _ in range(ROUNDS):
-        drawn, scale = _draw_at(job, cell, size, LEAST * first / size)
+        large = replace(job, characters=_large(job, cell, size))
+        scale = _draw_at(large, cell, size, LEAST * first / size)[1]
         if scale >= 1:
             break
         size *= scale
+    drawn, _ = _draw_at(job, cell, size, LEAST)
     return replace(drawn, masks=_with_ink(drawn.masks))
+
+
+def _large(job: Job, cell: Cell, size: float) -> str:
+    """Characters that may not fit: measured, which is quicker than drawn, but with the white around them."""
+    font = _open(job, size)
+    found = []
+    for character in job.characters:
+        left, top, right, bottom = font.getbbox(character, anchor="ls")
+        across = left <= -cell.pen or right >= cell.width - cell.pen
+        if across or top <= -cell.baseline or bottom >= cell.height - cell.baseline:
+            found.append(character)
+    return "".join(found)
 
 
 def _with_ink(masks: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
@@ -118,45 +136,53 @@ def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, fl
     """Everything at one size, and by how much it must be scaled so that all fits which needs no less than `least`."""
     from PIL import Image, ImageDraw
 
-    font, fine = _open(job, size), _open(job, size * FINE)
-    picture = Image.new("L", (2 * cell.width, 2 * cell.height))  # what reaches over its edge would need less than half
+    larger = max(1, min(LARGER, LARGEST // job.em))
+    font, fine = _open(job, size * larger), _open(job, size * FINE)
+    # what reaches over the picture's edge would need less than half
+    picture = Image.new("L", (2 * cell.width * larger, 2 * cell.height * larger))
     drawing = ImageDraw.Draw(picture)
-    pen, baseline = 2 * cell.pen, 2 * cell.baseline
-    left, top = pen - cell.pen, baseline - cell.baseline
-    inside = (left, top, left + cell.width, top + cell.height)
+    pen, baseline = 2 * cell.pen * larger, 2 * cell.baseline * larger
+    inside = (pen // 2, baseline // 2, pen // 2 + cell.width * larger, baseline // 2 + cell.height * larger)
 
     def ink(character: str) -> tuple[tuple[int, int, int, int] | None, bytes]:
-        picture.paste(0, (0, 0, *picture.size))
         try:
             drawing.text((pen, baseline), character, fill=255, font=font, anchor="ls")
         except (OSError, ValueError):  # an outline that FreeType refuses
             picture.paste(0, (0, 0, *picture.size))
-        return picture.getbbox(), picture.crop(inside).tobytes()
+        box, pixels = picture.getbbox(), picture.crop(inside).reduce(larger).tobytes()
+        if box is not None:
+            picture.paste(0, box)
+        return box, pixels
 
     missing = ink(NO_CHARACTER)
     kept: list[int] = []
     masks = np.zeros((len(job.characters), cell.height, cell.width), np.uint8)
-    advance: list[float] = []
-    boxes: list[tuple[int, int, int, int]] = []
     scale = 1.0
     for place, character in enumerate(job.characters):
         box, pixels = ink(character)
-        if box is None:
-            if not character.isspace():
+        if not character.isspace():
+            if box is None or (box, pixels) == missing:
                 continue
-            box = (pen, baseline, pen, baseline)
-        elif (box, pixels) == missing:
-            continue
-        fits = _scale(box, inside, pen, baseline)
-        if fits < 1:
-            scale = min(scale, fits) if fits >= least else scale
-            continue
-        masks[len(kept)] = np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
+            fits = _scale(box, inside, pen, baseline)
+            if fits < 1:
+                scale = min(scale, fits) if fits >= least else scale
+                continue
+            masks[len(kept)] = np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
         kept.append(place)
-        advance.append(max(0.0, fine.getlength(character) / FINE))
-        boxes.append((box[1] - top, box[3] - top, box[0] - left, box[2] - left))
-    columns = np.array(kept, np.int32), masks[: len(kept)], np.array(advance, np.float32)
-    return Drawn(*columns, np.array(boxes, np.int16).reshape(-1, 4)), scale
+    masks = masks[: len(kept)]
+    advance = [max(0.0, fine.getlength(job.characters[place]) / FINE) for place in kept]
+    return Drawn(np.array(kept, np.int32), masks, np.array(advance, np.float32), _boxes(masks, cell)), scale
+
+
+def _boxes(masks: npt.NDArray[np.uint8], cell: Cell) -> npt.NDArray[np.int16]:
+    """Top, bottom, left and right of the ink in each mask; without ink all four are where the pen stands."""
+    found = []
+    for axis, none in ((2, cell.baseline), (1, cell.pen)):
+        lines = masks.max(axis=axis, initial=0) > 0
+        some = lines.any(axis=1)
+        found.append(np.where(some, lines.argmax(axis=1), none))
+        found.append(np.where(some, lines.shape[1] - lines[:, ::-1].argmax(axis=1), none))
+    return np.stack(found, axis=1).astype(np.int16)
 
 
 def _scale(box: tuple[int, int, int, int], inside: tuple[int, int, int, int], pen: int, baseline: int) -> float:

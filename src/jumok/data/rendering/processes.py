@@ -30,14 +30,14 @@ def cores() -> int:
     return max(1, min(MOST, len(usable(0)) if usable else os.cpu_count() or 1))
 
 
-def in_batches(work: Callable[[Part], Result], parts: Sequence[Part], processes: int) -> Iterator[Result]:
+def in_processes(work: Callable[[Part], Result], parts: Sequence[Part], processes: int) -> Iterator[Result]:
     """`work` of each part. It must be a function of a module, and its parts and results must be picklable."""
     processes = min(processes, len(parts))
     if processes < 2 or not sys.executable:
         yield from map(work, parts)
         return
     waiting: deque[tuple[Part, Future[bytes | None]]] = deque()
-    with ThreadPoolExecutor(processes, "batches") as pool:
+    with ThreadPoolExecutor(processes, "parts") as pool:
         try:
             for part in parts:
                 waiting.append((part, pool.submit(_elsewhere, pickle.dumps((work, part)))))
@@ -60,7 +60,7 @@ def _result(work: Callable[[Part], Result], part: Part, future: Future[bytes | N
 
 def _elsewhere(message: bytes) -> bytes | None:
     """What another interpreter makes of it; None when it could not."""
-    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as b; b.serve()"]
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as p; p.serve()"]
     try:
         done = subprocess.run(command, input=message, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     except OSError:  # no more processes to be had

@@ -1,0 +1,1 @@
+from seeded import seed  # noqa: F401

@@ -1,0 +1,92 @@
+"""Pictures of words, composed of glyphs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from small_fonts import PLAIN, section, words_of
+
+from jumok.data.rendering.rendered import RenderedWords
+from jumok.data.rendering.renderer import Renderer
+from jumok.data.rendering.table import GlyphTable
+
+
+@pytest.fixture(scope="module")
+def words() -> RenderedWords:
+    return words_of(section(held_out_fonts=0))
+
+
+def test_a_line_is_as_wide_as_its_letters(words: RenderedWords, seed: int) -> None:
+    table = GlyphTable(words.atlas, 24)
+    batch = words.batch(np.arange(50), seed)
+    line = table.lay_out(batch.glyphs, torch.zeros(50), torch.zeros(batch.glyphs.shape))
+    wide = torch.from_numpy(words.atlas.advance)[batch.glyphs].sum(dim=1)
+    some = batch.lengths > 0
+    assert ((line.right - line.left)[some] <= wide[some] + 24).all()
+    assert ((line.right - line.left)[some] > 0.4 * wide[some] - 4).all()
+    spaced = table.lay_out(batch.glyphs, torch.full((50,), 5.0), torch.zeros(batch.glyphs.shape))
+    torch.testing.assert_close(spaced.right[some] - line.right[some], 5.0 * (batch.lengths[some] - 1))
+
+
+def test_what_is_seen_of_a_letter_is_its_mask(words: RenderedWords, seed: int) -> None:
+    """Each pixel of a line, asked for in its middle, is the glyph's own."""
+    table = GlyphTable(words.atlas, 24)
+    batch = words.batch(np.arange(200), seed)
+    row = int((batch.lengths == batch.lengths.max()).nonzero()[0])
+    glyphs = batch.glyphs[row : row + 1, :1]
+    line = table.lay_out(glyphs, torch.zeros(1), torch.zeros(1, 1))
+    mask = words.atlas.masks[int(glyphs[0, 0])]
+    high, wide = mask.shape
+    y, x = torch.meshgrid(torch.arange(high) + 0.5, torch.arange(wide) + 0.5, indexing="ij")
+    found = table.coverage(line, x.reshape(1, -1) - table.pen, y.reshape(1, -1)).view(high, wide)
+    torch.testing.assert_close(found, torch.from_numpy(mask / 255).float(), atol=5e-3, rtol=0.0)
+
+
+def test_plain_words_are_black_on_white_and_where_the_centres_say(words: RenderedWords, seed: int) -> None:
+    torch.manual_seed(seed)
+    batch = words.batch(np.arange(64), seed)
+    made = Renderer(words.atlas, section(**PLAIN), (32, 96), 1)(batch.glyphs)
+    assert made.images.shape == (64, 1, 32, 96)
+    assert made.images.dtype == torch.uint8
+    some = batch.lengths > 0
+    dark = 255 - made.images[:, 0].float()
+    assert (dark[some].amax(dim=(1, 2)) > 120).all()
+    assert (dark[~some] == 0).all()
+    centre = (dark * torch.arange(96)).sum(dim=(1, 2)) / dark.sum(dim=(1, 2)) / 96
+    there = torch.arange(batch.glyphs.size(1)) < batch.lengths[:, None]
+    mean = (made.centres[..., 0] * there).sum(dim=1) / batch.lengths
+    assert (centre - mean)[some].abs().mean() < 0.08
+    assert (made.centres[..., 0][there] > -0.1).all()
+    assert (made.centres[..., 0][there] < 1.1).all()
+
+
+def test_the_same_draws_make_the_same_pictures_and_others_do_not(words: RenderedWords, seed: int) -> None:
+    renderer = Renderer(words.atlas, section(), (32, 96), 3)
+    batch = words.batch(np.arange(32), seed)
+
+    def made(drawn: int) -> torch.Tensor:
+        torch.manual_seed(drawn)
+        images: torch.Tensor = renderer(batch.glyphs).images
+        return images
+
+    assert torch.equal(made(seed), made(seed))
+    differs = (made(seed) != made(seed + 1)).flatten(1).any(dim=1)
+    assert differs.all()
+
+
+@pytest.mark.parametrize("part", ["colour", "outline", "curve", "perspective", "blur", "noise", "clutter"])
+def test_each_part_changes_pictures(words: RenderedWords, part: str, seed: int) -> None:
+    batch = words.batch(np.arange(48), seed)
+    torch.manual_seed(seed)
+    plain = Renderer(words.atlas, section(**PLAIN), (32, 96), 3)(batch.glyphs).images
+    torch.manual_seed(seed)
+    changed = Renderer(words.atlas, section(**{**PLAIN, part: 1.0}), (32, 96), 3)(batch.glyphs).images
+    assert (plain != changed).any()
+
+
+def test_no_shape_depends_on_what_is_written(words: RenderedWords) -> None:
+    renderer = Renderer(words.atlas, section(), (32, 128), 3)
+    nothing = torch.zeros(7, 8, dtype=torch.long)
+    assert renderer(nothing).images.shape == (7, 3, 32, 128)
+    assert renderer(nothing[:1]).images.shape == (1, 3, 32, 128)
