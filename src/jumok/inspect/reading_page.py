@@ -42,9 +42,9 @@ def write_reading_page(
         (
             "scripts",
             "Scripts",
-            _parts("script", scores.by_script, [SCRIPTS.index(part.name) for part in scores.by_script]),
+            _parts("script", "script", scores.by_script, _scripts(scores.by_script)),
         ),
-        ("lengths", "Lengths", _parts("length", scores.by_length, _groups(scores.by_length))),
+        ("lengths", "Lengths", _parts("size", "length", scores.by_length, _groups(scores.by_length))),
         ("confusions", "Confusions", _confusions(confusions, len(scores.confusions))),
         ("examples", "Misread words", _browser(scores, confusions, rows, _told(len(rows), scores, folder))),
     ]
@@ -74,13 +74,17 @@ def _trust(scores: ReadingScores) -> str:
     return told + _table(head, [[escape(cell) for cell in scores.sure_row(sure)] for sure in scores.by_confidence])
 
 
-def _parts(field: str, parts: Sequence[Part], values: Sequence[int]) -> str:
-    head = (field, "words", "accuracy", "95 % interval", "1 − NED", "CER")
+def _parts(field: str, name: str, parts: Sequence[Part], values: Sequence[int]) -> str:
+    head = (name, "words", "accuracy", "95 % interval", "1 − NED", "CER")
     rows = []
     for part, value in zip(parts, values, strict=True):
-        name, *numbers = part_row(part)
-        rows.append([_button(field, value, name, f"list the misread words: {name}"), *map(escape, numbers)])
+        which, *numbers = part_row(part)
+        rows.append([_button(field, value, which, f"list the misread words: {which}"), *map(escape, numbers)])
     return "<p><b>Press a name</b> to see what was misread below.</p>" + _table(head, rows)
+
+
+def _scripts(parts: Sequence[Part]) -> list[int]:
+    return [list[str](SCRIPTS).index(part.name) for part in parts]
 
 
 def _groups(parts: Sequence[Part]) -> list[int]:
@@ -94,8 +98,8 @@ def _confusions(confusions: Sequence[Confusion], count: int) -> str:
     which = f"The {len(confusions)} most frequent of {count:,}" if count > len(confusions) else f"All {count:,}"
     rows = [
         [
-            f"<span>{escape(named(each.truth))}</span>",
-            f"<span>{escape(named(each.read))}</span>",
+            _character(each.truth),
+            _character(each.read),
             _button("confusion", number, f"{each.count:,}", f"list the words: {_arrow(each)}"),
             f"of {each.of:,}" if each.of else "",
         ]
@@ -126,6 +130,11 @@ def _button(field: str, value: int, text: str, title: str) -> str:
     )
 
 
+def _character(character: str) -> str:
+    kind = "" if character.strip() else ' class="quiet"'
+    return f"<span{kind}>{escape(named(character))}</span>"
+
+
 def _arrow(each: Confusion) -> str:
     return f"{named(each.truth)} → {named(each.read)}"
 
@@ -135,12 +144,14 @@ def _arrow(each: Confusion) -> str:
 
 def _browser(scores: ReadingScores, confusions: Sequence[Confusion], rows: Sequence[Any], note: str) -> str:
     """Filters, an empty list, and the rows as data, which reading.js draws."""
-    scripts = [(str(SCRIPTS.index(part.name)), part.name) for part in scores.by_script]
-    lengths = [(str(group), part.name) for part, group in zip(scores.by_length, _groups(scores.by_length), strict=True)]
+    scripts, lengths = (
+        [(str(value), part.name) for part, value in zip(parts, values_of(parts), strict=True)]
+        for parts, values_of in ((scores.by_script, _scripts), (scores.by_length, _groups))
+    )
     kinds = [(str(number), said) for number, said in enumerate(MISTAKES.values())]
     pairs = [(str(number), f"{_arrow(each)} ({each.count:,})") for number, each in enumerate(confusions)]
     fields = (
-        _select("kind", "mistake", kinds), _select("script", "script", scripts), _select("length", "length", lengths),
+        _select("kind", "mistake", kinds), _select("script", "script", scripts), _select("size", "length", lengths),
         _select("confusion", "confusion", pairs), _select("order", "order", ORDERS[1:], ORDERS[0][1]),
     )  # fmt: skip
     data = {"page": PAGE, "kinds": list(MISTAKES.values()), "rows": rows}

@@ -132,6 +132,8 @@ class RecognitionTask:
             return self.words
         section, recipe = self.section, self.recipe
         source = open_text_images(corpus.images, corpus.fields)
+        for note in source.notes():
+            say(note)
         store = open_store(source, section.image, section.channels, recipe.data.resize, say)
         return pictured(store, self.charset, section.max_length, recipe.charset.outside == "skip", say)
 

@@ -9,7 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from jumok.data.rendering.degrade import blur, coarsen, compress, noise
+from jumok.data.rendering.degrade import QUANTA, blur, coarsen, compress, noise
+
+TABLE = torch.tensor(QUANTA, dtype=torch.float32)
 
 
 @pytest.fixture
@@ -47,22 +49,21 @@ def test_noise_leaves_the_mean(images: torch.Tensor) -> None:
 
 def test_compression_works_in_blocks_of_eight(images: torch.Tensor) -> None:
     flat = torch.full((8, 3, 32, 64), 200.0)
-    torch.testing.assert_close(compress(flat, 1.0), flat, atol=9.0, rtol=0.0)  # rounded to a step of the quantum
-    made = compress(images, 1.0)
+    torch.testing.assert_close(compress(flat, 1.0, TABLE), flat, atol=9.0, rtol=0.0)  # rounded to a step of the quantum
+    made = compress(images, 1.0, TABLE)
     assert (made != images).flatten(1).any(dim=1).all()
     assert (made - images).abs().mean() < 20
     # whole blocks alone: what is left over at the edges stays
     odd = images[:, :, :30, :60]
-    torch.testing.assert_close(compress(odd, 1.0)[:, :, 24:], odd[:, :, 24:])
-    torch.testing.assert_close(compress(images[:, :, :7], 1.0), images[:, :, :7])
+    torch.testing.assert_close(compress(odd, 1.0, TABLE)[:, :, 24:], odd[:, :, 24:])
+    torch.testing.assert_close(compress(images[:, :, :7], 1.0, TABLE), images[:, :, :7])
 
 
 def test_it_is_the_compression_of_jpeg(seed: int) -> None:
     """A block written by Pillow with the same table comes out the same, give or take how it rounds."""
     torch.manual_seed(seed)
     grey = torch.nn.functional.interpolate(torch.rand(1, 1, 4, 8) * 255, (32, 64), mode="bilinear").round()
-    ours = compress(grey.expand(60, -1, -1, -1).contiguous(), 1.0)
-    from jumok.data.rendering.degrade import QUANTA
+    ours = compress(grey.expand(60, -1, -1, -1).contiguous(), 1.0, TABLE)
 
     def pillow(scale: float) -> np.ndarray:
         table = [max(1, min(255, round(quantum * scale))) for row in QUANTA for quantum in row]

@@ -28,7 +28,7 @@ from jumok.data.stored import Stored
 from jumok.errors import BadInput
 
 Say = Callable[[str], None]
-FORMAT = 1
+FORMAT = 2
 MASKS, ADVANCE, BOXES, INDEX = "masks.u8", "advance.f32", "boxes.i16", "index.i32"
 TOGETHER = 6000  # glyphs that are worth another process: about half a second
 WORTH_A_WORD = 50_000  # glyphs that one waits for

@@ -33,9 +33,9 @@ def blur(images: Tensor, strength: float) -> Tensor:
     count, device = len(images), images.device
     drawn = torch.rand(3, count, device=device)
     wide_B = 0.2 + strength * 1.6 * drawn[0] ** 3
-    moved = torch.where(drawn[1][None] < torch.tensor([[0.15], [0.3]], device=device), 1.0, 0.0)
-    across_B = wide_B + strength * 1.2 * drawn[2] * moved[0]
-    down_B = wide_B + strength * 1.2 * drawn[2] * (moved[1] - moved[0])
+    far_B = strength * 1.2 * drawn[2]
+    across_B = torch.where(drawn[1] < 0.15, wide_B + far_B, wide_B)
+    down_B = torch.where((drawn[1] >= 0.15) & (drawn[1] < 0.3), wide_B + far_B, wide_B)
     return _blurred(_blurred(images, across_B, 3), down_B, 2)
 
 
@@ -79,8 +79,9 @@ def noise(images: Tensor, strength: float) -> Tensor:
     return images + amount_B[:, None, None, None] * (coloured_B * grain + (1 - coloured_B) * common)
 
 
-def compress(images: Tensor, share: float) -> Tensor:
-    """JPEG's blocks of 8×8: the cosine transform, each frequency kept coarsely, and back. Whole blocks alone."""
+def compress(images: Tensor, share: float, quanta: Tensor) -> Tensor:
+    """JPEG's blocks of 8×8: the cosine transform, each frequency kept coarsely, and back. Whole blocks alone.
+    `quanta` are those above, where the pictures are."""
     high, wide = images.shape[2] // 8 * 8, images.shape[3] // 8 * 8
     if not high or not wide:
         return images
@@ -91,7 +92,6 @@ def compress(images: Tensor, share: float) -> Tensor:
     cosines = torch.cos(math.pi / 8 * (steps[None] + 0.5) * steps[:, None]) / 2
     cosines = torch.cat([cosines[:1] / math.sqrt(2), cosines[1:]])
     quality_B = 1 + 39 * torch.rand(len(rows), device=device) ** 2  # a fiftieth of it: how coarse
-    quanta = torch.tensor(QUANTA, dtype=torch.float32, device=device)
     scale_B = (quality_B / 12)[:, None, None, None, None, None]
     blocks = part[:, :, :high, :wide].unflatten(3, (-1, 8)).unflatten(2, (-1, 8)) - 128  # (B, C, h, 8, w, 8)
     waves = torch.einsum("ui,bchiwj,vj->bchuwv", cosines, blocks, cosines)

@@ -28,7 +28,7 @@ from jumok.errors import BadInput
 __all__ = ["Face", "faces_for", "find_faces", "must_cover", "split_faces", "what_to_install"]
 
 Say = Callable[[str], None]
-FORMAT = 1
+FORMAT = 2
 KEPT = "fonts.json"
 SHOWN = 5  # broken files that are named
 TOGETHER = 16  # files that are worth another process: about half a second

@@ -112,24 +112,27 @@ def _open(job: Job, size: float) -> Any:
 
 
 def _size(job: Job) -> float:
-    """Pixels of an em at which this face's capitals are as high as those of all others."""
+    """Pixels of an em at which this face's capitals reach as high over the baseline as those of all others."""
     font = _open(job, MEASURED_AT)
     nothing = _heights(font, NO_CHARACTER)
     for character, share in (("H", CAPITALS), ("E", CAPITALS), ("0", CAPITALS), ("가", HANGUL)):
         found = _heights(font, character)
         if found is not None and found != nothing:
-            return share * job.em * MEASURED_AT / (found[1] - found[0])
+            over, below = found
+            height = over + below if character == "가" else over
+            return share * job.em * MEASURED_AT / max(height, MEASURED_AT // 16)
     return float(job.em)
 
 
 def _heights(font: Any, character: str) -> tuple[int, int] | None:
-    """The rows between which a character has ink."""
+    """How far a character's ink reaches over the baseline and below it."""
     from PIL import Image, ImageDraw
 
+    baseline = 3 * MEASURED_AT
     picture = Image.new("L", (4 * MEASURED_AT, 4 * MEASURED_AT))
-    ImageDraw.Draw(picture).text((MEASURED_AT, 3 * MEASURED_AT), character, fill=255, font=font, anchor="ls")
+    ImageDraw.Draw(picture).text((MEASURED_AT, baseline), character, fill=255, font=font, anchor="ls")
     box = picture.getbbox()
-    return None if box is None else (box[1], box[3])
+    return None if box is None else (baseline - box[1], box[3] - baseline)
 
 
 def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, float]:

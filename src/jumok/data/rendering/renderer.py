@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.data.images.augment_draws import some
-from jumok.data.rendering.degrade import blur, coarsen, compress, noise
+from jumok.data.rendering.degrade import QUANTA, blur, coarsen, compress, noise
 from jumok.data.rendering.geometry import Camera, View
 from jumok.data.rendering.painting import colours, edges, gradient, strokes, texture, uniform
 from jumok.data.rendering.table import GlyphTable, Line
@@ -39,10 +39,14 @@ class Pictures:
 class Renderer(nn.Module):
     """Glyph numbers (B, L) to pictures of `size`."""
 
+    quanta: Tensor
+
     def __init__(self, atlas: Atlas, section: Rendering, size: tuple[int, int], channels: int) -> None:
         super().__init__()
         self.table = GlyphTable(atlas, section.size)
         self.section, self.size, self.channels = section, size, channels
+        # made here and not where it is used: a recorded update may not bring anything from the CPU
+        self.register_buffer("quanta", torch.tensor(QUANTA, dtype=torch.float32), persistent=False)
 
     @torch.no_grad()
     def forward(self, glyphs_BL: Tensor) -> Pictures:
@@ -54,7 +58,7 @@ class Renderer(nn.Module):
         if section.blur:
             image_BCHW = coarsen(blur(image_BCHW, section.blur), min(0.5, 0.25 * section.blur))
         if section.noise:
-            image_BCHW = compress(noise(image_BCHW, section.noise), min(0.9, 0.4 * section.noise))
+            image_BCHW = compress(noise(image_BCHW, section.noise), min(0.9, 0.4 * section.noise), self.quanta)
         images = image_BCHW.round().clamp(0, 255).to(torch.uint8)
         return Pictures(images, self._centres(line, camera))
 
@@ -139,7 +143,8 @@ class Renderer(nn.Module):
             ground = self._outlined(ground, ink_B1HW, ink_B3)
         image = torch.lerp(ground, ink, ink_B1HW)
         if self.channels == 1:
-            return (image * image.new_tensor((0.299, 0.587, 0.114))[:, None, None]).sum(dim=1, keepdim=True)
+            red, green, blue = image.split(1, dim=1)
+            return 0.299 * red + 0.587 * green + 0.114 * blue
         return image
 
     def _outlined(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:

@@ -9,7 +9,7 @@
   const buttons = [...document.querySelectorAll("[data-field]")];
 
   // a row: number, file, written, read, how sure, kind, script, length, confusions, share that is wrong, picture
-  const fields = { kind: (row) => [row[5]], script: (row) => [row[6]], length: (row) => [row[7]], confusion: (row) => row[8] };
+  const fields = { kind: (row) => [row[5]], script: (row) => [row[6]], size: (row) => [row[7]], confusion: (row) => row[8] };
   const word = (stretches) => stretches.map(([text]) => text).join("");
   const size = (row) => [...word(row[2])].length;
   const orders = {
