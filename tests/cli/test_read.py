@@ -21,12 +21,7 @@ from PIL import Image
 from striped_words import ENDING, a_reader, a_word, striped, write_striped
 
 from jumok import api
-from jumok.cli.main import app
-from jumok.cli.read import read
 from jumok.tasks.text_reader import TextReader
-
-if not any(command.name == "read" for command in app.registered_commands):
-    app.command("read")(read)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from jumok.cli import (
     patterns,
     positions,
     predict,
+    read,
     recipes,
     render,
     runs,
@@ -97,6 +98,7 @@ app.command("forecast")(forecast.forecast)
 app.command("predict")(predict.predict)
 app.command("embed")(predict.embed)
 app.command("fill")(predict.fill)
+app.command("read")(read.read)
 app.command("render")(render.render)
 app.command("fonts")(fonts.fonts)
 app.command("evaluate")(evaluate.evaluate)

@@ -173,7 +173,7 @@ def _table(number: int, one: Frames, drift: WordDrift) -> str:
 def _data(one: Frames, drift: WordDrift) -> dict[str, Any]:
     frames = [
         {
-            "character": readable(blank(character)), "sure": round(one.confidences[number], 4),
+            "character": readable(blank(character)), "sure": round(one.confidences[number], 6),
             "most": round(float(one.maps[number].max()), 5), "map": _bytes(one.maps[number]),
             "centre": [round(float(value), 5) for value in one.centres[number]],
             "place": round(float(drift.places[number]), 5), "drift": round(float(drift.widths[number]), 3),

@@ -47,9 +47,9 @@ Column = int | str
 class FieldsSection(Section):
     """Where in a file of examples things are: names (with a header, JSONL) or numbers from 0; null: found by itself."""
 
-    text: Column | None = Field(None, description="The text; of tagged sentences, the words.")
+    text: Column | None = Field(None, description="The text; of tagged sentences, the words; of pictures, their paths.")
     second: Column | None = Field(None, description="The second text, where examples are pairs.")
-    label: Column | None = Field(None, description="The label, the number or the tags.")
+    label: Column | None = Field(None, description="The label, the number or the tags; of pictures of words, what they say.")
 
 
 class Corpus(Section):

@@ -103,10 +103,11 @@ def what_to_install(characters: Iterable[str]) -> str:
 
 
 def _script(character: str) -> str:
-    """The first word of a character's name; punctuation and signs come with letters, so they count as Latin."""
-    if not unicodedata.category(character).startswith("L"):
-        return "LATIN" if ord(character) < 0x2E80 else "CJK"
-    return unicodedata.name(character, "").split(" ")[0].split("-")[0]
+    """The first word of a character's name; signs come with the letters that they are used with."""
+    if unicodedata.category(character).startswith("L"):
+        return unicodedata.name(character, "").split(" ")[0].split("-")[0]
+    code = ord(character)
+    return "LATIN" if code < 0x2E80 else "CJK" if code < 0xFFF0 else ""
 
 
 def _described(code: int) -> str:

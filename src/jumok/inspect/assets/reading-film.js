@@ -32,8 +32,8 @@
     // ---------------------------------------------------------- the page
 
     const stage = make("div", "stage"), canvas = make("canvas");
-    stage.style.maxWidth = `${Math.min(880, Math.max(160, (width / height) * 420))}px`;
-    section.querySelector(".strip").style.maxWidth = stage.style.maxWidth;
+    const room = Math.min(880, Math.max(160, (width / height) * 260));
+    for (const one of [stage, section.querySelector(".strip")]) one.style.maxWidth = `${room}px`;
     [canvas.width, canvas.height] = [wide, high];
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "img");
@@ -122,7 +122,7 @@
       marks(centre, spot);
     };
     const marks = ([x, y], spot) => {
-      const size = Math.max(7, Math.min(wide, high) / 24), inside = (value) => Math.min(Math.max(value, 0), 1);
+      const size = (7 * wide) / (canvas.clientWidth || room), inside = (value) => Math.min(Math.max(value, 0), 1);
       for (const [colour, thick] of [["#ffffff", size * 0.6], [MARK, size * 0.32]]) {
         ink.beginPath();
         ink.arc(inside(x) * wide, inside(y) * high, size, 0, 2 * Math.PI);
@@ -169,10 +169,10 @@
       followers.forEach((one) => one.classList.toggle("on", Number(one.dataset.frame) === number));
       back.disabled = number === 0;
       next.disabled = number === frames.length - 1;
-      const side = frame.drift === 0 ? "on it" : frame.drift > 0 ? "to its right" : "to its left";
+      const side = frame.drift === 0 ? "" : frame.drift > 0 ? ", to its right" : ", to its left";
       readout.replaceChildren(
         make("strong", "", `${number + 1} of ${frames.length}: ${frame.character}`),
-        document.createTextNode(` · ${(100 * frame.sure).toFixed(1)} % sure · largest weight ${frame.most.toPrecision(2)} · the map's centre is at ${frame.centre[0].toFixed(3)} of the width, the character at ${frame.place.toFixed(3)}: a drift of ${signed(frame.drift, 2)} character widths (${signed(100 * frame.share, 1)} % of the width), ${side}`),
+        document.createTextNode(` · ${(100 * frame.sure).toFixed(1)} % sure · drift ${signed(frame.drift, 2)} character widths (${signed(100 * frame.share, 1)} % of the width)${side} · largest weight ${Number(frame.most.toPrecision(2))}`),
       );
       canvas.setAttribute("aria-label", `The picture with the map of character ${number + 1} of ${frames.length}, ${frame.character}`);
     };

@@ -19,7 +19,7 @@
     data: (a, b) => a[0] - b[0],
   };
   const plain = (text) => text.normalize("NFC").toLowerCase();
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const percent = (share) => `${(Math.floor(1000 * share) / 10).toFixed(1)} %`; // never 100 % of what is not quite sure
   const many = (count) => count.toLocaleString("en");
   const make = (name, className = "", ...inner) => {
     const element = document.createElement(name);
@@ -41,9 +41,9 @@
     const told = make("dl", "words",
       make("dt", "", "written"), make("dd", "", ...written(truth, "gold")),
       make("dt", "", "read"), make("dd", "", ...written(read, "said")));
-    const about = make("p", "about", `${data.kinds[kind]} · ${percent(sure)} sure`);
+    const about = make("p", "about", `${percent(sure)} sure · ${data.kinds[kind]}`);
     return make("article", "example", make("div", "picture", image), told, about,
-      make("p", "file", make("span", "number", `no. ${many(number)}`), ` ${file}`));
+      make("p", "file", `no. ${many(number)} · ${file}`));
   };
 
   let haystacks = null; // made when something is searched for the first time
