@@ -25,7 +25,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -267,14 +267,24 @@ def file_name(face: Face, font: bytes) -> str:
     return slug + (".otf" if font[:4] == b"OTTO" else ".ttf")
 
 
-def gather(kind: str, faces: list[Face], out: Path, licences: dict[str, str], old: dict[str, Any]) -> list[Any]:
-    """Writes the fonts of a kind; what the manifest says of them."""
+def gather(
+    kind: str,
+    faces: list[Face],
+    out: Path,
+    licences: dict[str, str],
+    old: dict[str, Any],
+    keep: Callable[[list[Any]], None],
+) -> list[dict[str, Any]]:
+    """Writes the fonts of a kind; what the manifest says of them. `keep` is called now and then with what is done."""
     folder = out / kind
     folder.mkdir(parents=True, exist_ok=True)
     made: list[dict[str, Any]] = []
     seen: list[tuple[str, Any]] = []
     left_out = defaultdict[str, list[str]](list)
-    for face in faces:
+    for count, face in enumerate(faces):
+        if count % 100 == 99:
+            print(f"  {kind}: {count + 1} of {len(faces)} faces", flush=True)
+            keep(made)
         if face.key in DROPPED:
             left_out["named as not legible"].append(face.family)
             continue
@@ -316,8 +326,6 @@ def gather(kind: str, faces: list[Face], out: Path, licences: dict[str, str], ol
                 "source": source,
             }
         )  # fmt: skip
-        if len(made) % 100 == 0:
-            print(f"  {kind}: {len(made)} of {len(faces)} faces", flush=True)
     wanted = {entry["file"] for entry in made if "file" in entry}
     for path in folder.iterdir():
         if f"{kind}/{path.name}" not in wanted:
@@ -363,11 +371,18 @@ def main() -> None:
     licences = {package: licence(folder) for package, folder in folders.items()}
     stored = options.out / "manifest.json"
     old = {e["source"]: e for e in json.loads(stored.read_text("utf-8"))["fonts"]} if stored.is_file() else {}
-    made = {}
+    made: dict[str, list[dict[str, Any]]] = {}
+
+    def keep(some: list[dict[str, Any]]) -> None:
+        """So that a run that was stopped goes on where it was."""
+        entries = {entry["source"]: entry for entry in [*old.values(), *some]}
+        stored.write_text(json.dumps({"fonts": list(entries.values())}), "utf-8")
+
     for kind, names in packages.items():
         faces = chosen(face for name in names if name in folders for face in faces_in(name, folders[name]))
         print(f"{kind}: {len(faces)} faces of {len({face.key for face in faces})} families to look at", flush=True)
-        made[kind] = gather(kind, faces, options.out, licences, old)
+        made[kind] = gather(kind, faces, options.out, licences, old, keep)
+        old |= {entry["source"]: entry for entry in made[kind]}
     text = json.dumps({"fonts": [e for entries in made.values() for e in entries]}, indent=1, ensure_ascii=False)
     stored.write_text(text + "\n", "utf-8")
     for kind, entries in made.items():

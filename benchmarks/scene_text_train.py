@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("recipe")
     parser.add_argument("keys", nargs="*", help="other keys of the recipe")
     parser.add_argument("--minutes", type=float, default=17.0)
-    parser.add_argument("--fonts", type=Path, nargs="*", default=[])
-    parser.add_argument("--words", type=Path, nargs="*", default=[])
+    parser.add_argument("--fonts", type=Path, nargs="+", default=[])
+    parser.add_argument("--words", type=Path, nargs="+", default=[])
     parser.add_argument("--resume", action="store_true", help="go on with the run in --work")
     parser.add_argument("--work", type=Path, default=Path("/tmp/scene-text"))
     parser.add_argument("--out", type=Path, required=True)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     refuse_test_data()
     keys = list(arguments.keys)
     for key, paths in (("fonts", arguments.fonts), ("words", arguments.words)):
@@ -48,7 +48,9 @@ def main() -> None:
         shutil.rmtree(run, ignore_errors=True)
     started = time.time()
     recipe = None if arguments.resume else recipes.read(arguments.recipe, keys)
-    api.train(recipe, run, resume=arguments.resume, minutes=None if arguments.resume else arguments.minutes, report=False)
+    api.train(
+        recipe, run, resume=arguments.resume, minutes=None if arguments.resume else arguments.minutes, report=False
+    )
     seconds = time.time() - started
     pack(run, arguments.out)
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -57,8 +59,8 @@ def main() -> None:
         "recipe": arguments.recipe,
         "keys": arguments.keys,
         "seconds": round(seconds, 1),
-        "updates": max((event.get("update", 0) for event in events), default=0),
-        "validations": [[event.get("update"), round(event["accuracy"], 4)] for event in valid],
+        "updates": max((event.get("step", 0) for event in events), default=0),
+        "validations": [[event.get("step"), round(event["accuracy"], 4)] for event in valid],
         "words_per_second": next(
             (event["tokens_per_second"] for event in reversed(events) if event.get("tokens_per_second")), None
         ),

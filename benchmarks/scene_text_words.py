@@ -45,7 +45,9 @@ def english() -> list[str]:
     counts: Counter[str] = Counter()
     with gzip.open(DATA / "wikitext2" / "wiki.train.tokens.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
-            counts.update(word for word in WORD.findall(line.replace("@-@", " ").replace("<unk>", " ")) if len(word) <= LONGEST)
+            counts.update(
+                word for word in WORD.findall(line.replace("@-@", " ").replace("<unk>", " ")) if len(word) <= LONGEST
+            )
     lowered: Counter[str] = Counter()
     for word, count in counts.items():
         lowered[word.lower()] += count

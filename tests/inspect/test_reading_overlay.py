@@ -24,17 +24,10 @@ def test_the_box_is_what_the_model_sees(size: tuple[int, int], how: Any) -> None
     for axis, (first, last) in enumerate(((box.top, box.bottom), (box.left, box.right))):
         ramp = np.linspace(20, 235, size[axis])
         pixels = np.broadcast_to(ramp[:, None] if axis == 0 else ramp, size).astype(np.uint8)[..., None]
-        seen = fit(np.ascontiguousarray(pixels), MODEL, how).mean(axis=1 - axis)[:, 0]
-        if how == "pad":
-            other = fit(np.full((*size, 1), 7, np.uint8), MODEL, how)[..., 0]
-            seen = np.where(
-                (other == 7).any(axis=1 - axis),
-                fit(np.ascontiguousarray(pixels), MODEL, how)[..., 0].mean(axis=1 - axis, where=other == 7),
-                np.nan,
-            )
+        seen = fit(np.ascontiguousarray(pixels), MODEL, how)[..., 0].take(MODEL[1 - axis] // 2, axis=1 - axis)
         places = middles(MODEL[axis], first, last)
         expected = np.interp(places, (np.arange(size[axis]) + 0.5) / size[axis], ramp)
-        inside = (places > 1.5 / size[axis]) & (places < 1 - 1.5 / size[axis]) & np.isfinite(seen)
+        inside = (places > 1.5 / size[axis]) & (places < 1 - 1.5 / size[axis])
         assert inside.sum() >= 2
         step = 215 / size[axis] * max(1.0, size[axis] * (last - first) / MODEL[axis])
         np.testing.assert_allclose(seen[inside], expected[inside], atol=1.5 + 0.5 * step)

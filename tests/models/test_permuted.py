@@ -203,8 +203,8 @@ def test_a_step_at_a_time_is_all_at_once(charset: Charset, layers: int) -> None:
     ids = torch.cat([reading.ids, torch.full((30, 1), PAD)], dim=1).scatter(1, reading.lengths[:, None], END)
     order = model.left_to_right(reading.lengths)[:, None]
     found = model.log_probs(model.encoder(images), ids, reading.lengths, order)[:, 0]
-    torch.testing.assert_close(found[:, :-1] * (reading.ids != PAD), reading.log_probs.double(), **CLOSE)
-    torch.testing.assert_close(found.gather(1, reading.lengths[:, None])[:, 0], reading.ending.double(), **CLOSE)
+    torch.testing.assert_close(found[:, :-1] * (reading.ids != PAD), reading.log_probs, **CLOSE)
+    torch.testing.assert_close(found.gather(1, reading.lengths[:, None])[:, 0], reading.ending, **CLOSE)
     for row, length in enumerate(reading.lengths.tolist()):
         known: dict[int, int] = {}
         hidden = model.encoder(images[row : row + 1])
@@ -244,9 +244,9 @@ def test_looked_at_again_with_all_others_known() -> None:
             log_probs[list(NO_CHARACTER)] = float("-inf")
             chosen = END if place == 6 else int(log_probs.argmax())
             if chosen == END:
-                torch.testing.assert_close(again.ending[row].double(), log_probs[END], **CLOSE)
+                torch.testing.assert_close(again.ending[row], log_probs[END], **CLOSE)
                 break
-            torch.testing.assert_close(again.log_probs[row, place].double(), log_probs[chosen], **CLOSE)
+            torch.testing.assert_close(again.log_probs[row, place], log_probs[chosen], **CLOSE)
             refined.append(chosen)
         assert again.ids[row, : again.lengths[row]].tolist() == refined
 

@@ -21,6 +21,7 @@ from jumok.layers.block import AddNorm, BlockSection, FeedForward, build_norm
 from jumok.layers.characters import CharacterEmbedding, CharacterHead
 from jumok.layers.dropout import Dropout
 from jumok.layers.linear import for_products
+from jumok.layers.loss import wide
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.position import Sinusoidal
 from jumok.models.recognizer import CtcHead, Reading, Recognizer
@@ -174,9 +175,9 @@ class PermutedRecognizer(Recognizer):
     def _written(self, pictures: Sequence[KeyValue]) -> tuple[Tensor, Tensor]:
         """Left to right: the choice at each place and its log p, (B, T) both; the last place has <eos>, and what stands
         behind a row's first <eos> means nothing."""
-        rows, device = len(pictures[0].key), pictures[0].key.device
+        rows, device, exact = len(pictures[0].key), pictures[0].key.device, wide(pictures[0].key.dtype)
         ids_BT = torch.full((rows, self.places), END, device=device)
-        log_prob_BT = torch.zeros(rows, self.places, device=device)
+        log_prob_BT = torch.zeros(rows, self.places, dtype=exact, device=device)
         room: list[KeyValue] = []
         ended_B = torch.zeros(rows, dtype=torch.bool, device=device)
         written_B1 = torch.full((rows, 1), START, device=device)

@@ -125,7 +125,7 @@ class TextReader:
     @torch.inference_mode()
     def _look(self, images_NCHW: Pixels, way: Way) -> list[Read]:
         self.model.eval()
-        images = torch.from_numpy(np.ascontiguousarray(images_NCHW)).to(self.device)
+        images = torch.from_numpy(np.array(images_NCHW)).to(self.device)  # a store gives what cannot be written to
         if way.beam > 1 and isinstance(self.model, WritingRecognizer):
             made = search_pictures(self.model, images, way.beam)
         else:

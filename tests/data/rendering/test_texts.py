@@ -273,6 +273,19 @@ def test_capitals_where_only_capitals_are_there() -> None:
     assert all(set(line) <= set(charset.characters) for line in lines)
 
 
+def test_characters_that_cling_make_no_others() -> None:
+    """Accents of their own and jamo that compose: NFC would join them with what happens to stand before them."""
+    charset = Charset.of(CharsetSection(sets=("latin", "hangul"), extra="\u0301\u0307\u11a8\u1161\u1100"))
+    words = WordList(("i\u0307stanbul", "x\u0301y"))  # in capitals, the first would begin with İ
+    section = Rendering(texts=Written(words=1.0, letters=1.0, syllables=1.0), case=(0, 0, 1, 0), held_out_words=0)
+    texts = Texts(section, charset, "train", 25, words)
+    lines, (ids, lengths) = texts.at(range(3000), 1), texts.ids(range(3000), 1)
+    assert [charset.encode(line) for line in lines] == [
+        row[:length] for row, length in zip(ids.tolist(), lengths.tolist(), strict=True)
+    ]
+    assert set(words.words) < set(lines)
+
+
 def test_nothing_to_write() -> None:
     with pytest.raises(BadInput, match=r"syllables: the charset has no Hangul"):
         Texts(Rendering(texts=only(syllables=1.0, empty=1.0)), LATIN, "train", 25)

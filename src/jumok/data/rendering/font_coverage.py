@@ -117,7 +117,7 @@ def _read(font: Any, path: Path, number: int, known: dict[int, Outlines | None])
     if outlines is None:
         return ReadFace(number, family, style, nothing, "", "it has bitmaps only, which cannot be drawn at any size")
     codes, glyphs = _really_drawn(*table, outlines)
-    codes, glyphs = _as_named(font, codes, glyphs)
+    codes, glyphs = _as_named(outlines.names or _glyph_names(font), codes, glyphs)
     codes, glyphs = _with_own_small_letters(path, number, codes, glyphs)
     if not any(unicodedata.category(chr(code)) in ("Lu", "Ll", "Lo", "Nd") for code in codes.tolist()):
         return ReadFace(number, family, style, nothing, "", "it has neither letters nor digits")
@@ -138,10 +138,9 @@ def _really_drawn(codes: Codes, glyphs: Glyphs, outlines: Outlines) -> tuple[Cod
     return codes[kept], glyphs[kept]
 
 
-def _as_named(font: Any, codes: Codes, glyphs: Glyphs) -> tuple[Codes, Glyphs]:
+def _as_named(names: list[str] | None, codes: Codes, glyphs: Glyphs) -> tuple[Codes, Glyphs]:
     """Without the characters of Latin-1 that are something else by their glyph's name. Where letters are among those,
     or many signs, only those characters of alphabets count whose name agrees."""
-    names = _glyph_names(font)
     if names is None:
         return codes, glyphs
     alphabets = [place for place in np.flatnonzero(codes < ALPHABETS).tolist() if glyphs[place] < len(names)]
@@ -162,13 +161,9 @@ def _agrees(character: str, name: str) -> bool:
 
 
 def _glyph_names(font: Any) -> list[str] | None:
-    """What the file calls its glyphs; None when it does not say."""
-    if "CFF " in font:
-        top = font["CFF "].cff.topDictIndex[0]
-        return None if hasattr(top, "ROS") else list(top.charset)
-    if "post" not in font or font["post"].formatType not in (1.0, 2.0):
-        return None
-    return list(font.getGlyphOrder())
+    """What a TrueType file calls its glyphs; None when it does not say."""
+    named = "post" in font and "glyf" in font and font["post"].formatType in (1.0, 2.0)
+    return list(font.getGlyphOrder()) if named else None
 
 
 @cache

@@ -7,7 +7,7 @@ questions are asked of each: is there an outline, and is it the same as another 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,7 @@ class Outlines:
     starts: Glyphs
     ends: Glyphs
     drawn: npt.NDArray[np.bool_]
+    names: list[str] | None = None  # what the file calls its glyphs, where it is said together with the outlines
 
     def of(self, glyphs: Glyphs) -> list[bytes]:
         bounds = zip(self.starts[glyphs].tolist(), self.ends[glyphs].tolist(), strict=True)
@@ -131,7 +132,8 @@ def _cubic(font: Any) -> Outlines:
     drawn = ends > starts
     for glyph in np.flatnonzero(drawn & (ends - starts <= SHORT)).tolist():
         drawn[glyph] = _draws(top.CharStrings.charStringsIndex[glyph])
-    return _without_boxes(raw, starts, ends, drawn, WIDTH)
+    names = list(top.charset) if name == "CFF " and not hasattr(top, "ROS") else None
+    return replace(_without_boxes(raw, starts, ends, drawn, WIDTH), names=names)
 
 
 def _draws(program: Any) -> bool:
