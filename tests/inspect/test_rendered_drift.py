@@ -91,7 +91,7 @@ def test_long_words_alone_are_no_growth_and_growth_is(known: Known, seed: int) -
     words, centres = ["".join(str(place % 10) for place in range(count)) for count in counts], list(map(evenly, counts))
     flat = known.drift(words, centres, [[x + 0.02 for x in places] for places in centres])
     assert flat.slope.score == pytest.approx(0, abs=0.02)
-    assert flat.positions[-1].mean > 2 * flat.positions[0].mean  # by position alone it looks like growth
+    assert flat.positions[-1].mean > 1.5 * flat.positions[0].mean  # by position alone it looks like growth
     noise = np.random.default_rng()
 
     def farther(places: list[float], order: list[int]) -> list[float]:

@@ -75,7 +75,7 @@ def _scores(scores: ReadingScores) -> str:
         f"{escape(named(each.truth))} → {escape(named(each.read))} ({each.count:,})"
         for each in scores.confusions[:CONFUSIONS]
     )
-    told = f"<p>Read most often for something else: {confused}.</p>" if confused else ""
+    told = f"<p>The most frequent confusions: {confused}.</p>" if confused else ""
     return (
         '<table class="list scores"><thead><tr><th scope="col">score</th><th scope="col"></th>'
         f'<th scope="col">95 % interval</th></tr></thead>\n<tbody>\n{rows}\n</tbody></table>\n{told}'

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from small_fonts import FONTS, section, words_of
 
 from jumok.data.rendering.rendered import RenderedWords
+from jumok.data.rendering.table import GlyphTable
 from jumok.errors import BadInput
 from jumok.recipe.recognition import CharsetSection, Rendering, Written
 from jumok.text.charset import Charset
@@ -48,3 +50,17 @@ def test_characters_that_no_font_has_are_named() -> None:
     made = Rendering(fonts=(str(FONTS / "DejaVuSans.ttf"),), held_out_fonts=0, texts=Written(syllables=1.0))
     with pytest.raises(BadInput, match="fonts-nanum"):
         RenderedWords(made, Charset.of(CharsetSection(sets=("hangul",))), 4, "train")
+
+
+def test_a_space_is_a_gap_and_rare_signs_come_from_the_fonts_that_have_them(seed: int) -> None:
+    fonts = Rendering(fonts=(str(FONTS / "DejaVuSans.ttf"), str(FONTS / "cmr10.ttf")), held_out_fonts=0, size=24)
+    charset = Charset.of(CharsetSection(sets=("latin",), extra="★", space=True))
+    words = RenderedWords(fonts, charset, 20, "train")
+    ids = np.full((1, 20), 0)
+    text = charset.encode("a b★")
+    ids[0, :4] = text
+    glyphs = words._written(ids, np.array([4]), np.array([seed]), seed)
+    assert (glyphs[0, :4] > 0).all()
+    line = GlyphTable(words.atlas, 24).lay_out(torch.from_numpy(glyphs), torch.zeros(1), torch.zeros(1, 20))
+    top = min(int(words.atlas.top[glyphs[0, place]]) for place in (0, 2, 3))
+    assert float(line.top) == top  # not that of the space, whose cell is empty

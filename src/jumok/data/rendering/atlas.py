@@ -93,7 +93,7 @@ def _key(faces: Sequence[Face], characters: Sequence[str], em: int) -> str:
 
 def _jobs(faces: Sequence[Face], characters: Sequence[str], em: int) -> list[Job]:
     codes = np.array([ord(character) for character in characters], np.int32)
-    every = np.array(characters, object)
+    every = np.array(list(characters), object)
     return [Job(str(face.path), face.number, "".join(every[np.isin(codes, face.covered)]), em) for face in faces]
 
 

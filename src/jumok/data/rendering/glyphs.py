@@ -28,6 +28,7 @@ LARGER, LARGEST = 4, 128  # glyphs are drawn so much larger than they are kept, 
 FINE = 16  # advances are measured so much larger, for they are rounded to pixels
 LEAST = 0.5  # a glyph that needs a smaller scale is left out, and does not make all others small
 NO_CHARACTER = "\U0010fffe"  # never in a font: drawn as what is missing
+SAME = 0.05  # a glyph that differs in less of its ink is a box: FreeType fits letters and boxes to pixels differently
 PALE = 200  # the darkest pixel of most glyphs of a face
 ROUNDS = 8
 
@@ -136,7 +137,7 @@ def _heights(font: Any, character: str) -> tuple[int, int] | None:
 
 
 def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, float]:
-    """Everything at one size, and by how much it must be scaled so that all fits which needs no less than `least`."""
+    """Everything at one size, and by how much it must be scaled so that all fits which needs more than `least`."""
     from PIL import Image, ImageDraw
 
     larger = max(1, min(LARGER, LARGEST // job.em))
@@ -147,7 +148,7 @@ def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, fl
     pen, baseline = 2 * cell.pen * larger, 2 * cell.baseline * larger
     inside = (pen // 2, baseline // 2, pen // 2 + cell.width * larger, baseline // 2 + cell.height * larger)
 
-    def ink(character: str) -> tuple[tuple[int, int, int, int] | None, bytes]:
+    def ink(character: str) -> tuple[tuple[int, int, int, int] | None, npt.NDArray[np.uint8]]:
         try:
             drawing.text((pen, baseline), character, fill=255, font=font, anchor="ls")
         except (OSError, ValueError):  # an outline that FreeType refuses
@@ -155,22 +156,23 @@ def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, fl
         box, pixels = picture.getbbox(), picture.crop(inside).reduce(larger).tobytes()
         if box is not None:
             picture.paste(0, box)
-        return box, pixels
+        return box, np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
 
-    missing = ink(NO_CHARACTER)
+    missing = ink(NO_CHARACTER)[1].astype(np.int16)
+    most = SAME * int(missing.sum())
     kept: list[int] = []
     masks = np.zeros((len(job.characters), cell.height, cell.width), np.uint8)
     scale = 1.0
     for place, character in enumerate(job.characters):
         box, pixels = ink(character)
         if not character.isspace():
-            if box is None or (box, pixels) == missing:
+            if box is None or np.abs(pixels - missing).sum() < most:
                 continue
             fits = _scale(box, inside, pen, baseline)
             if fits < 1:
-                scale = min(scale, fits) if fits >= least else scale
+                scale = min(scale, fits) if fits > least else scale
                 continue
-            masks[len(kept)] = np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
+            masks[len(kept)] = pixels
         kept.append(place)
     masks = masks[: len(kept)]
     advance = [max(0.0, fine.getlength(job.characters[place]) / FINE) for place in kept]

@@ -1,7 +1,7 @@
 """Words in fonts, endlessly: word number n of a seed is always the same, in the same font.
 
 A font writes only what it has glyphs for: of several drawn fonts the first that has all letters is taken, and where
-none of these does, the next one in the order of fonts.
+none of these does, any that has; where none has, each letter comes from a font that has it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from jumok.data.rendering.batch import WrittenWords
 from jumok.data.rendering.font_split import split_faces
 from jumok.data.rendering.fonts import Face, find_faces, must_cover
 from jumok.data.rendering.texts import Texts
-from jumok.errors import BadInput
 from jumok.recipe.recognition import Rendering
 from jumok.text.charset import Charset
 from jumok.text.special import SPECIAL_TOKENS
@@ -80,16 +79,18 @@ class RenderedWords:
             chosen[lacking] = face[lacking, attempt]
             glyphs[lacking] = np.where(there[lacking], self._glyphs[chosen[lacking, None], ids[lacking]], 0)
         for row in np.flatnonzero((there & (glyphs == 0)).any(axis=1)):
-            word = ids[row, : lengths[row]]
-            able = np.flatnonzero((self._glyphs[:, word] > 0).all(axis=1))
-            if not len(able):
-                raise BadInput(
-                    f"no font has all letters of {self.charset.decode(word.tolist())!r} (fonts of the split "
-                    f'"{self.split}"): install one that has, or leave characters out of the charset. '
-                    "`jumok fonts --covers TEXT` shows which fonts can write a text"
-                )
-            glyphs[row, : lengths[row]] = self._glyphs[able[face[row, 0] % len(able)], word]
+            glyphs[row, : lengths[row]] = self._mixed(ids[row, : lengths[row]], int(face[row, 0]))
         return glyphs.astype(np.int64)
+
+    def _mixed(self, word: Numbers, first: int) -> Numbers:
+        """Glyphs of a word that none of the drawn fonts can write: of one that can, or of several, as a printer does
+        who lacks a letter. That each letter is in some font was made sure of before."""
+        has = self._glyphs[:, word] > 0
+        able = np.flatnonzero(has.all(axis=1))
+        if len(able):
+            return self._glyphs[able[first % len(able)], word]
+        faces = [int(np.flatnonzero(column)[first % column.sum()]) for column in has.T]
+        return self._glyphs[faces, word]
 
 
 @dataclass(frozen=True)

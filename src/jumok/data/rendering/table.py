@@ -55,11 +55,12 @@ class GlyphTable(nn.Module):
         advance_BL, left_BL, right_BL, top_BL, bottom_BL = self.measures[glyphs_BL].unbind(dim=-1)
         widths_BL = torch.where(there_BL, advance_BL + tracking_B[:, None], 0)
         starts_BL = widths_BL.cumsum(dim=1) - widths_BL
-        none_B = ~there_BL.any(dim=1)
+        inked_BL = there_BL & (bottom_BL > top_BL)  # a space has none
+        none_B = ~inked_BL.any(dim=1)
 
         def edge(values_BL: Tensor, least: bool, of_none: float) -> Tensor:
             far = FAR if least else -FAR
-            found_BL = torch.where(there_BL, values_BL, far)
+            found_BL = torch.where(inked_BL, values_BL, far)
             found_B = found_BL.amin(dim=1) if least else found_BL.amax(dim=1)
             return torch.where(none_B, of_none, found_B)
 
