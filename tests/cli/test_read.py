@@ -156,7 +156,7 @@ def test_options_that_do_not_fit(ask: Ask, jumok: Any, reader: TextReader, tmp_p
     assert jumok(file, "--fast")[0] == 0
     assert reader.model.asked[-1]["fast"] is True
     for arguments, said in (
-        (["--beam", 3], "--beam 3: a decoder of the kind permuted"),
+        (["--beam", 3], "--beam 3 is for decoders that write one character"),
         (["--beam", 0], "--beam 0"),
         (["--json", "--csv"], "not both"),
         (["--boxes", tmp_path / "b.json", file], "name the one page"),

@@ -26,7 +26,7 @@ def test_the_map_is_laid_over_the_picture() -> None:
     picture = chance.integers(0, 256, (6, 9, 3), np.uint8)
     map_HW = chance.random((6, 9)).astype(np.float32)
     map_HW[2, 3] = 0
-    made = laid_over(picture, map_HW)
+    made = laid_over(picture, map_HW, float(map_HW.max()))
     for row, column in ((2, 3), np.unravel_index(map_HW.argmax(), map_HW.shape), (5, 8)):
         share = map_HW[row, column] / map_HW.max()
         cover = FAINT + (STRONG - FAINT) * share
@@ -34,7 +34,7 @@ def test_the_map_is_laid_over_the_picture() -> None:
         np.testing.assert_allclose(
             made[row, column], cover * colour + (1 - cover) * picture[row, column].mean(), atol=1
         )
-    assert laid_over(picture, np.zeros((6, 9), np.float32)).shape == picture.shape
+    assert laid_over(picture, np.zeros((6, 9), np.float32), 0.0).shape == picture.shape
 
 
 def test_a_sheet_has_a_frame_for_each_character() -> None:

@@ -60,7 +60,8 @@ def build(
             pen.addComponent(glyphs.get(whole, whole), (1, 0, 0, 1, 0, 0))
             made[glyphs[character]] = pen.glyph()
         builder.setupGlyf(made)
-    builder.setupHorizontalMetrics({name: (advance[name], 0) for name in order})
+    bearing = {name: min((left for left, *_ in drawn[name]), default=0) for name in order}
+    builder.setupHorizontalMetrics({name: (advance[name], bearing[name]) for name in order})
     builder.setupHorizontalHeader(ascent=900, descent=-300)
     builder.setupNameTable({"familyName": family, "styleName": style})
     builder.setupOS2(sTypoAscender=900, usWinAscent=900, usWinDescent=300)

@@ -33,6 +33,7 @@ def attend_pictures(
         _drift(run, pictures, out, layer, head, device, drift, seed, as_json)
         return
     from jumok.data.images.sources import open_images
+    from jumok.inspect.attention import visible
     from jumok.inspect.pictures import check_picture_path
     from jumok.inspect.reading_attention import frames_of
     from jumok.inspect.reading_files import KINDS, show, to_json, write_frames
@@ -53,7 +54,8 @@ def attend_pictures(
     if out is not None:
         write_frames(found, out, dark)
         if not as_json:
-            typer.echo("\n".join([*(f"{one.name}: {one.text}" for one in found), f"written: {out}"]))
+            told = [f"{one.name}: {visible(one.text) or '(nothing)'}" for one in found]
+            typer.echo("\n".join([*told, f"written: {out}"]))
 
 
 def _drift(

@@ -27,7 +27,7 @@ def evaluate(
         None,
         "--data",
         help="Labels, tags, answers: the examples to judge (TSV, CSV, JSONL, CoNLL, SQuAD JSON); images: a folder, "
-        "tar, zip or table of paths.",
+        "tar, zip or table of paths; words in pictures: with a labels file, or LMDB.",
     ),
     field: list[str] | None = typer.Option(
         None, "--field", help="Where in --data things are: text=…, second=…, label=… (default: as in training)"
@@ -136,7 +136,8 @@ def _what_to_give(run: tuple[Path, str] | None) -> str:
         return f"{path} has learned {task}: give {'--text' if task == 'language' else '--source and --reference'}"
     if task == "pretraining":
         return f"{path} has learned pretraining: how well it guesses is told by its validations (jumok runs {path})"
-    return f"{path} has learned {task}: give --data with {'images' if task == 'vision' else 'labelled examples'}"
+    given = {"vision": "images", "recognition": "pictures of words and a labels file"}.get(task, "labelled examples")
+    return f"{path} has learned {task}: give --data with {given}"
 
 
 def _judge(

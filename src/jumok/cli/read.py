@@ -40,7 +40,7 @@ def read(
     boxes: Path | None = typer.Option(
         None,
         "--boxes",
-        help="The picture is a page, its words are here: JSON, a list of [x, y, width, height] or of four corners.",
+        help="The picture is a page, its words are here: JSON, a list of x, y, width, height, or of four corners.",
     ),
     device: str = DEVICE,
 ) -> None:

@@ -159,21 +159,24 @@ def _block(plan: Plan, part: Part, left: float, y: float) -> float:
 
 def _links(plan: Plan, described: Architecture, lefts: list[float]) -> None:
     """From column to column to the right; within a column around its right side. Each has a lane of its own."""
-    across = around = 0
-    crossing = sum(plan.box_of(link.start).x < plan.box_of(link.end).x - WIDTH for link in described.links)
+    around = 0
+    lanes = [0] * len(lefts)  # that are taken, to the right of each column
+    crossing = [link for link in described.links if plan.box_of(link.start).x < plan.box_of(link.end).x - WIDTH]
     for link in described.links:
         start, end = plan.box_of(link.start), plan.box_of(link.end)
         edge = start.x + start.width
         names = textwrap.wrap(link.name, LABEL)
-        if start.x < end.x - WIDTH:  # from one column to the next
-            lanes = lefts[0] + WIDTH + SIDE + 0.1
-            lane = lanes + across * LANE
+        if link in crossing:  # from one column to another
+            column = _column_of(start, lefts)
+            beside = sum(_column_of(plan.box_of(other.start), lefts) == column for other in crossing)
+            first = lefts[column] + WIDTH + SIDE + 0.1
+            lane = first + lanes[column] * LANE
             straight = start.y < end.middle < start.y + start.height
-            y = end.middle if straight else start.y + start.height * (0.75 if across else 0.5)
+            y = end.middle if straight else start.y + start.height * (0.75 if lanes[column] else 0.5)
             plan.ways.append(Way(((edge, y), (lane, y), (lane, end.middle), (end.x, end.middle)), "link"))
             for number, name in enumerate(reversed(names)):
-                plan.words.append(Word(lanes + (crossing - 1) * LANE + 0.1, end.middle + 0.13 + LINE * number, name))
-            across += 1
+                plan.words.append(Word(first + (beside - 1) * LANE + 0.1, end.middle + 0.13 + LINE * number, name))
+            lanes[column] += 1
         else:
             lane = start.x + WIDTH + SIDE + 0.05 + around * LANE
             y = start.y + start.height * (0.3 if link.back else 0.5)
@@ -182,6 +185,11 @@ def _links(plan: Plan, described: Architecture, lefts: list[float]) -> None:
             for number, name in enumerate(names):
                 plan.words.append(Word(lane + 0.08, (start.middle + end.middle) / 2 - LINE * number, name))
             around += 1
+
+
+def _column_of(box: Box, lefts: list[float]) -> int:
+    """A frame is a little wider than its boxes."""
+    return max(number for number, left in enumerate(lefts) if left - SIDE <= box.x)
 
 
 # ---------------------------------------------------------------- colours and matplotlib

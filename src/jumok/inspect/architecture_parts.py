@@ -29,6 +29,7 @@ class Told(Protocol):
     window: int | None  # of a forecaster
 
     def of(self, module: nn.Module, call: int = 0) -> str: ...
+    def into(self, module: nn.Module) -> str: ...  # what went in
 
 
 SOURCE_LETTERS = ("B sentences at once, S tokens of the source, T tokens of the translation",)
@@ -86,7 +87,7 @@ def _seq2seq(model: Seq2Seq, told: Told) -> Drawn:
     links = [Link(final, state, "the first state")]
     word, output = embedding_part(model.embedding, told), _output(model, told)
     if isinstance(decoder, Attending):
-        attention = _scored(decoder, told)
+        attention = scored_part(decoder, told)
         links.append(Link(read, attention, "hidden states: keys and values"))
         if isinstance(decoder, BahdanauDecoder):
             about = f"[s; c; y] {linear_sizes(decoder.readout)}, the larger of each two"
@@ -212,7 +213,7 @@ def recurrent_part(layer: Recurrent, told: Told, name: str = "") -> Part:
     return Part(name or f"{cell_name(layer)}, {len(cells)} layers", "recurrent", "", told.of(layer), size(layer), parts)
 
 
-def _scored(decoder: Attending, told: Told) -> Part:
+def scored_part(decoder: Attending, told: Told) -> Part:
     scorer: Scorer = decoder.scorer
     maps = ", ".join(
         f"{name} {linear_sizes(layer)}" for name, layer in scorer.named_modules() if isinstance(layer, nn.Linear)
@@ -235,17 +236,17 @@ def stack_parts(stack: Stack, told: Told) -> list[Part]:
     block = stack.blocks[0]
     assert isinstance(block, Block)
     kind = "causal self-attention" if stack.causal else "self-attention"
-    inside = [_sublayer(_attention(block.attention, kind, told), block.attention_norm, told)]
+    inside = [sublayer(attention_part(block.attention, kind, told), block.attention_norm, told)]
     if block.cross is not None and block.cross_norm is not None:
-        inside.append(_sublayer(_attention(block.cross, "cross-attention", told), block.cross_norm, told))
-    inside.append(_sublayer(_feed_forward(block.feed_forward, told), block.feed_forward_norm, told))
+        inside.append(sublayer(attention_part(block.cross, "cross-attention", told), block.cross_norm, told))
+    inside.append(sublayer(feed_forward_part(block.feed_forward, told), block.feed_forward_norm, told))
     parts.append(Part("block", "plain", "", told.of(block), size(block), tuple(inside), len(stack.blocks)))
     if not isinstance(stack.norm, nn.Identity):
         parts.append(norm_part(stack.norm, told))
     return parts
 
 
-def _sublayer(part: Part, around: AddNorm, told: Told) -> Part:
+def sublayer(part: Part, around: AddNorm, told: Told) -> Part:
     """A sublayer with its residual connection and normalisation, in the order of the data."""
     add, norm = Part("add", "add", shape=told.of(around)), norm_part(around.norm, told)
     inside = (norm, part, add) if around.pre else (part, add, norm)
@@ -257,13 +258,13 @@ def norm_part(layer: nn.Module, told: Told) -> Part:
     return Part(type(layer).__name__, "norm", "", told.of(layer), size(layer))
 
 
-def _attention(layer: MultiHeadAttention, name: str, told: Told) -> Part:
+def attention_part(layer: MultiHeadAttention, name: str, told: Told) -> Part:
     shared = f", keys and values of {layer.groups}" if layer.groups != layer.heads else ""
     about = f"{layer.heads} heads of {layer.head_width}{shared}"
     return Part(name, "attention", about, told.of(layer), size(layer))
 
 
-def _feed_forward(layer: FeedForward, told: Told) -> Part:
+def feed_forward_part(layer: FeedForward, told: Told) -> Part:
     about = f"{layer.inner.in_features} → {layer.inner.out_features} → {layer.outer.out_features}, {layer.activation}"
     return Part("feed-forward", "feed", about, told.of(layer), size(layer))
 

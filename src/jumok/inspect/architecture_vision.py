@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from torch import nn
 
 from jumok.inspect.architecture import Architecture, Column, Part
 from jumok.inspect.architecture_parts import Told, linear_sizes, norm_part, size, stack_parts
 from jumok.layers.embedding import Patches
 from jumok.layers.position import Grid
+from jumok.models.recognizer_encoders import Stem
 from jumok.models.vit import ImageLabeller, Vit
 
 POOLED = {
@@ -20,7 +23,7 @@ POOLED = {
 def vision_architecture(model: ImageLabeller, told: Told, name: str, notes: tuple[str, ...] = ()) -> Architecture:
     reader, section = model.reader, model.section
     pooled = Part("pooling", "plain", POOLED[section.pooling], "", 0 if model.weigh is None else size(model.weigh))
-    parts = [*_patches(reader, told), *stack_parts(reader.encoder, told), pooled]
+    parts = [*patch_parts(reader, told), *stack_parts(reader.encoder, told), pooled]
     if not isinstance(model.norm, nn.Identity):
         parts.append(norm_part(model.norm, told))
     parts.append(Part("scores", "output", linear_sizes(model.scores), told.of(model.scores), size(model.scores)))
@@ -41,9 +44,12 @@ def _tokens(reader: Vit) -> str:
     return ", ".join(told)
 
 
-def _patches(reader: Vit, told: Told) -> list[Part]:
+def patch_parts(reader: Vit, told: Told) -> list[Part]:
+    """From the image to what the first block reads."""
     section, stem = reader.section, reader.stem
-    if isinstance(stem, Patches):
+    if isinstance(stem, Stem):
+        parts = [_stem_part(stem, told)]
+    elif isinstance(stem, Patches):
         about = f"of {section.patch[0]} × {section.patch[1]} pixels, {linear_sizes(stem.map)}"
         parts = [Part("patches", "embedding", about, told.of(stem), size(stem))]
     else:
@@ -58,3 +64,22 @@ def _patches(reader: Vit, told: Told) -> list[Part]:
     if reader.tokens is not None:
         parts.append(Part("tokens", "plain", f"{_tokens(reader)}, in this order", "", reader.tokens.numel()))
     return parts
+
+
+def _stem_part(stem: Stem, told: Told) -> Part:
+    layers = [layer for layer in stem.layers if isinstance(layer, nn.Conv2d)]
+    inside = tuple(
+        convolution_part(layer, norm, [] if norm is None else ["gelu"], told.of(layer))
+        for layer, norm in zip_longest(layers, stem.norms)
+    )
+    return Part("patches by convolutions", "embedding", "", told.of(stem), size(stem), inside)
+
+
+def convolution_part(layer: nn.Conv2d, norm: nn.Module | None, after: list[str], shape: str) -> Part:
+    """A convolution, and what follows it before the next."""
+    about = [f"{layer.in_channels} → {layer.out_channels}"]
+    if layer.stride != (1, 1):
+        about.append(f"in steps of {layer.stride[0]} × {layer.stride[1]}")
+    about += [*([] if norm is None else [type(norm).__name__]), *after]
+    name = f"convolution of {layer.kernel_size[0]} × {layer.kernel_size[1]}"
+    return Part(name, "embedding", ", ".join(about), shape, size(layer, norm))

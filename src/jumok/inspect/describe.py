@@ -22,6 +22,7 @@ from jumok.data.series_windows import lay_out
 from jumok.inspect.architecture import Architecture
 from jumok.inspect.architecture_parts import architecture
 from jumok.inspect.architecture_reading import reading_architecture
+from jumok.inspect.architecture_recognition import recognition_architecture
 from jumok.inspect.architecture_vision import vision_architecture
 from jumok.layers.recurrent import Recurrent
 from jumok.models.bert import Bert, HiddenWords
@@ -29,14 +30,24 @@ from jumok.models.build import build
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import build_language_model
 from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.models.recognizer import build_recognizer
 from jumok.models.vit import ImageLabeller
-from jumok.recipe import BertSection, ForecasterSection, Recipe, RecurrentReaderSection, VitSection
+from jumok.recipe import (
+    BertSection,
+    ForecasterSection,
+    Recipe,
+    RecognizerSection,
+    RecurrentReaderSection,
+    VitSection,
+)
 from jumok.tasks.build import check_model
 from jumok.tasks.example_task import LABELS
 from jumok.tasks.forecasting import open_series
 from jumok.tasks.labelling import classes_of, read_labels
+from jumok.tasks.recognition import CHARSET, read_charset
 from jumok.tasks.series_forecaster import load_series
 from jumok.tasks.vocabulary import load_tokenizers
+from jumok.text.charset import Charset
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.run import RunFolder
 
@@ -53,6 +64,7 @@ class Sizes:
     second: int  # target vocabulary, the only vocabulary, or horizon
     labels: int = 0  # of a task that has some
     notes: tuple[str, ...] = ()
+    charset: Charset | None = None  # of a reader of words
 
 
 def describe_recipe(recipe: Recipe, name: str) -> Architecture:
@@ -70,6 +82,8 @@ def describe_run(folder: Path) -> Architecture:
     elif recipe.task == "vision":
         file = run.path / LABELS
         sizes = Sizes(0, 0, classes_of(read_labels(file), file).size)
+    elif recipe.task == "recognition":
+        sizes = Sizes(0, 0, charset=read_charset(run.path / CHARSET))
     elif recipe.task == "language":
         vocabulary = Tokenizer.load(run.tokenizer / "text").size
         sizes = Sizes(vocabulary, vocabulary)
@@ -100,6 +114,8 @@ def _sizes_of_recipe(recipe: Recipe) -> Sizes:
         return Sizes(layout.window, layout.horizon, notes=(note,))
     if recipe.task == "vision":
         return Sizes(0, 0, 10, ("Ten classes, until the data says how many there are.",))
+    if recipe.task == "recognition":
+        return Sizes(0, 0, charset=Charset.of(recipe.charset))
     largest = recipe.tokenizer.vocabulary
     notes = [f"Vocabularies as large as the recipe allows ({largest:,} tokens); training may find fewer."]
     if recipe.task in NAMED:
@@ -115,6 +131,14 @@ def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
             shapes = Shapes(looking.eval())
             shapes.look(recipe.model)
             return vision_architecture(looking, shapes, name, sizes.notes)
+        if isinstance(recipe.model, RecognizerSection):
+            assert sizes.charset is not None
+            recognizer, section = build_recognizer(recipe.model, sizes.charset), recipe.model
+            # more rows than there are pixels along a side, places in a grid or in a word: none is taken for their number
+            most = max(*section.image, section.columns * section.image[0], section.max_length + 1)
+            shapes = Shapes(recognizer.eval(), least=most + 1)
+            shapes.spell(section)
+            return recognition_architecture(recognizer, shapes, name, sizes.notes)
         if recipe.task in READING:
             reading = _reading_model(recipe, sizes)
             shapes = Shapes(reading.eval())
@@ -146,15 +170,16 @@ class Shapes:
 
     logits = input = ""
 
-    def __init__(self, model: nn.Module, window: int | None = None) -> None:
+    def __init__(self, model: nn.Module, window: int | None = None, least: int = 11) -> None:
         self.model, self.window = model, window
         taken = {size for parameter in model.parameters() for size in parameter.shape} | {1}
         # sizes that no layer has, so that each tells what it is wherever it turns up; nor what becomes of them
-        free = (size for size in count(11, 2) if not taken & {size, size + 1, 2 * size})
+        free = (size for size in count(least | 1, 2) if not taken & {size, size + 1, 2 * size})
         rows, source, target = islice(free, 3)
         self.sizes = {"B": rows, "S": source, "T": target}
         self.letters = {rows: "B", source: "S", target: "T", source + 1: "(S + 1)", 2 * rows: "2B"}
         self.seen: dict[nn.Module, list[tuple[int, ...]]] = {}
+        self.given: dict[nn.Module, tuple[int, ...]] = {}
 
     def run(self, task: str) -> None:
         rows, source, target = self.sizes.values()
@@ -190,6 +215,15 @@ class Shapes:
         with self._watching():
             self.model(images)
 
+    def spell(self, section: RecognizerSection) -> None:
+        """The same for a model that reads words in pictures, with words given to it as in training."""
+        model: Any = self.model
+        rows, places = self.sizes["B"], section.max_length + 1
+        images = torch.zeros(rows, section.channels, *section.image, dtype=torch.uint8)
+        self.input = self._letters(images.shape)
+        with self._watching():
+            model.losses(images, torch.zeros(rows, places, dtype=torch.long), torch.full((rows,), places - 1))
+
     @contextmanager
     def _watching(self) -> Iterator[None]:
         handles = [module.register_forward_hook(self._see) for module in self.model.modules()]
@@ -203,7 +237,9 @@ class Shapes:
         for handle in handles:
             handle.remove()
 
-    def _see(self, module: nn.Module, _given: Any, output: Any) -> None:
+    def _see(self, module: nn.Module, given: Any, output: Any) -> None:
+        if given and isinstance(given[0], Tensor):
+            self.given[module] = tuple(given[0].shape)
         first = output[0] if isinstance(output, tuple) else output
         if isinstance(first, Tensor):
             self.seen.setdefault(module, []).append(tuple(first.shape))
@@ -211,6 +247,10 @@ class Shapes:
     def of(self, module: nn.Module, call: int = 0) -> str:
         """As in "B × S × 512"; empty where it was not run by itself. `call` is for what is used more than once."""
         return self._letters(self.seen[module][call]) if module in self.seen else ""
+
+    def into(self, module: nn.Module) -> str:
+        """What went in, the last time."""
+        return self._letters(self.given[module]) if module in self.given else ""
 
     def _letters(self, shape: Iterable[int]) -> str:
         return " × ".join(self.letters.get(size, str(size)) for size in shape)

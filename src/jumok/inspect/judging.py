@@ -15,6 +15,7 @@ import numpy as np
 from jumok.data.examples import Answer, Example, Question, Tagged
 from jumok.data.images.sources import ImageSource, open_images
 from jumok.data.rows import about_cut
+from jumok.data.text_images.sources import open_text_images
 from jumok.errors import BadInput
 from jumok.inspect.attention import visible
 from jumok.inspect.healthy import require_numbers
@@ -32,6 +33,9 @@ from jumok.inspect.label_page import (
     write_tag_page,
 )
 from jumok.inspect.pictures import check_picture_path
+from jumok.inspect.reading_judging import ON_PAGE as ON_READING_PAGE
+from jumok.inspect.reading_judging import judge_reading
+from jumok.inspect.reading_page import write_reading_page
 from jumok.recipe import Corpus, FieldsSection
 from jumok.tasks.answer_scores import AnswerScores, answer_scores
 from jumok.tasks.answerer import Answerer, long_questions, question_limit
@@ -42,20 +46,22 @@ from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.label_scores import LabelScores, label_scores
 from jumok.tasks.labelling import Classes, number_of
 from jumok.tasks.number_scores import NumberScores, number_scores
+from jumok.tasks.reading_scores import ReadingScores
 from jumok.tasks.sources import place_of, place_of_word, read_files, read_items
 from jumok.tasks.tag_scores import TagScores, tag_scores
 from jumok.tasks.tagger import Tagger
+from jumok.tasks.text_reader import TextReader
 from jumok.tasks.vision import source_of
 
 AT_ONCE = 4096  # examples
-MADE = {"vision": "drawn images"}  # what is judged where it is no file
+MADE = {"vision": "drawn images", "recognition": "rendered words"}  # what is judged where it is no file
 BEST = 5  # answers that the page shows of each question
 PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
 class Judged:
-    scores: LabelScores | NumberScores | TagScores | AnswerScores
+    scores: LabelScores | NumberScores | TagScores | AnswerScores | ReadingScores
     examples: int
     left_out: int = 0  # texts that are empty, images that cannot be read
     notes: tuple[str, ...] = ()  # what else should be known, in sentences
@@ -77,7 +83,7 @@ def judge(
     (.png, .svg). Of images also `sheet`: the most confident mistakes (.png).
     """
     recipe, run = model.recipe, model.run.path
-    if not isinstance(model, Tagger | Answerer | Classifier | ImageClassifier):
+    if not isinstance(model, Tagger | Answerer | Classifier | ImageClassifier | TextReader):
         raise BadInput(f"{run} has learned {recipe.task}: labelled examples do not say how well")
     check_pictures(recipe.task, sheet, confusion)
     if page is not None and page.suffix.lower() not in PAGES:
@@ -90,6 +96,8 @@ def judge(
         from jumok.inspect.fonts import families_for  # matplotlib: not for who reads numbers
 
         families_for(visible("".join((title, *model.labels))))  # what cannot be written is told now
+    if isinstance(model, TextReader):
+        return _judge_readings(model, open_text_images(paths, asked), title, page)
     if isinstance(model, ImageClassifier):
         source = (
             source_of(grammar, "test", min(model.model.section.image))
@@ -131,6 +139,13 @@ def _judge_images(
         from jumok.inspect.contact_sheet import write_contact_sheet
 
         write_contact_sheet(sheet, found.mistakes.worst(), found.scores, title)
+    return Judged(found.scores, len(found.names), len(found.broken), found.notes())
+
+
+def _judge_readings(model: TextReader, source: ImageSource, title: str, page: Path | None) -> Judged:
+    found = judge_reading(model, source, ON_READING_PAGE if page else 0)
+    if page is not None:
+        write_reading_page(page, title, found.scores, found.mistakes.kept(), found.notes())
     return Judged(found.scores, len(found.names), len(found.broken), found.notes())
 
 

@@ -6,7 +6,8 @@ x_t is where the character is. The renderer of words knows it; of a user's pictu
 to stand evenly, x_t = (t + ½) / n. A character's width is the mean distance between neighbours, then 1 / n.
 
 A decoder that writes one character after the other may lose its place as a word goes on. So what matters beside the
-mean of |d| is whether it grows along the word: the slope b of |d_t| = a + b t by least squares.
+mean of |d| is whether it grows along the word: the slope b of |d_t| = a + b t by least squares. Attention that is
+spread over all of the picture pulls every centre to the middle: d is above 0 in front then, and below 0 behind.
 """
 
 from __future__ import annotations

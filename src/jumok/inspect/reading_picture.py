@@ -7,6 +7,7 @@ at the rim where the character is; under a frame stands how far the one is from 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -88,10 +89,9 @@ def _scaled(picture: Pixels) -> Pixels:
     return fit(picture, (max(1, round(height * scale)), max(1, round(width * scale))), "squash")
 
 
-def laid_over(picture: Pixels, map_HW: Weights) -> Pixels:
-    """The map in colours over the picture in grey; 0 is where the map has nothing."""
-    most = float(map_HW.max())
-    share_HW1 = (map_HW / most if most > 0 else map_HW)[..., None]
+def laid_over(picture: Pixels, map_HW: Weights, most: float) -> Pixels:
+    """The map in colours over the picture in grey; `most` is the brightest."""
+    share_HW1 = (map_HW / most if most > 0 else map_HW).clip(0, 1)[..., None]
     cover = FAINT + (STRONG - FAINT) * share_HW1
     heat = 255 * matplotlib.colormaps["cividis"](share_HW1[..., 0])[..., :3]
     grey = picture.mean(axis=2, keepdims=True)
@@ -116,7 +116,8 @@ def _draw_tile(
         axes.imshow(picture, extent=box, aspect="auto", interpolation="nearest")
         said, below = "picture", "×".join(map(str, one.size[::-1]))
     else:
-        image = laid_over(picture, spread(one.maps[number], one.box, picture.shape[:2]))
+        seen = one.maps[number]
+        image = laid_over(picture, spread(seen, one.box, picture.shape[:2]), float(seen.max()))
         axes.imshow(image, extent=box, aspect="auto", interpolation="nearest")
         x, y = one.centres[number]
         _marks(axes, area, (float(x), float(y)), float(drift.places[number]))
@@ -142,7 +143,7 @@ def _marks(axes: Any, area: tuple[float, float, float, float], centre: tuple[flo
 
 def _title(axes: Any, one: Frames, top: float, dark: bool) -> None:
     said = f"“{short(one.text, LONGEST)}”" if one.text else "nothing was read"
-    parts = [short(one.name, LONGEST), f"{100 * one.confidence:.0f} % sure"]
+    parts = [short(Path(one.name).name, LONGEST), f"{100 * one.confidence:.0f} % sure"]
     if one.characters:
         parts.append(f"mean drift {signed(drift_of(one).mean, 2)}")
     axes.text(0, top, said, fontsize=12, ha="left", va="top", parse_math=False)

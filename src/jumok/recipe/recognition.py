@@ -74,7 +74,9 @@ class Rendering(Section):
     )
     punctuation: Share = Field(0.1, description="Share of words with a mark before, after or around them.")
     size: int = Field(32, ge=8, le=128, description="Height of an em in pixels, of the glyphs that are kept.")
-    colour: Share = Field(1.0, description="Share of pictures with colours, gradients and textures; the rest is black on white.")
+    colour: Share = Field(
+        1.0, description="Share of pictures with colours, gradients and textures; the rest is black on white."
+    )
     outline: Share = Field(0.15, description="Share of words with an outline; as many have a shadow.")
     curve: float = Field(1.0, ge=0, description="How far lines bend; 0: straight.")
     perspective: float = Field(1.0, ge=0, description="How far words are turned, sheared and seen from the side.")

@@ -49,7 +49,7 @@ class FieldsSection(Section):
 
     text: Column | None = Field(None, description="The text; of tagged sentences, the words; of pictures, their paths.")
     second: Column | None = Field(None, description="The second text, where examples are pairs.")
-    label: Column | None = Field(None, description="The label, the number or the tags; of pictures of words, what they say.")
+    label: Column | None = Field(None, description="The label, the number or the tags; of pictures, what they say.")
 
 
 class Corpus(Section):

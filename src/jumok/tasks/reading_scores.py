@@ -141,8 +141,8 @@ class ReadingScores:
                 head = (name, "words", "accuracy", "95 % interval", "1 − NED", "CER")
                 lines += ["", *aligned([head, *map(part_row, parts)])]
         if self.by_confidence:
-            head = ("at least so sure", "words", "of all", "accuracy", "95 % interval")
-            lines += ["", *aligned([head, *map(self.sure_row, self.by_confidence)])]
+            heads = ("at least so sure", "words", "of all", "accuracy", "95 % interval")
+            lines += ["", *aligned([heads, *map(self.sure_row, self.by_confidence)])]
         return "\n".join([*lines, "", *self._confused()])
 
     def sure_row(self, sure: Sure) -> tuple[str, ...]:

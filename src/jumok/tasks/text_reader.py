@@ -38,7 +38,7 @@ from jumok.recipe.sections import WIDEST_BEAM
 from jumok.search.pictures import search_pictures
 from jumok.text.charset import Charset
 
-ROWS = 128  # pictures looked at together
+ROWS, ROWS_ON_GPU = 64, 256  # pictures looked at together; more do not make a CPU faster
 TALL = 2  # times as high as wide: from here on a picture may be a word that was turned
 TURNS = (0, 90, 270)  # degrees, against the clock
 
@@ -79,6 +79,10 @@ class TextReader:
     def __init__(self, model: Recognizer, charset: Charset, resize: Fit, device: torch.device) -> None:
         self.model, self.charset, self.resize, self.device = model, charset, resize, device
 
+    @property
+    def rows(self) -> int:
+        return ROWS if self.device.type == "cpu" else ROWS_ON_GPU
+
     def read(self, images: Sequence[Image], *, fast: bool = False, beam: int = 1, turn: bool = False) -> list[Read]:
         """The word in each picture, "" where there is none: files, or arrays (H, W) or (H, W, C) of bytes."""
         found = []
@@ -93,10 +97,10 @@ class TextReader:
         self.check(way)
         held: list[_Views] = []
         rows = 0
-        for views in ahead(source, lambda image: self._views(image, way, thumbnail), ROWS):
+        for views in ahead(source, lambda image: self._views(image, way, thumbnail), self.rows):
             held.append(views)
             rows += len(views.pixels)
-            if rows >= ROWS or len(held) >= ROWS:
+            if rows >= self.rows or len(held) >= self.rows:
                 yield from self._seen(held, way)
                 held, rows = [], 0
         yield from self._seen(held, way)
@@ -112,14 +116,17 @@ class TextReader:
                 "only one way to read"
             )
         if way.beam > 1 and (way.fast or not isinstance(self.model, WritingRecognizer)):
-            what = "the CTC head" if way.fast else f"a decoder of the kind {section.decoder}"
-            raise BadInput(f"beam {way.beam}: {what} writes all characters at once, there is nothing to search")
+            what = "the CTC head" if way.fast else f"this one (decoder: {section.decoder})"
+            raise BadInput(
+                f"beam {way.beam} is for decoders that write one character after the other (recurrent, transformer); "
+                f"{what} is not searched"
+            )
 
     def look(self, images_NCHW: Pixels, way: Way = Way()) -> list[Read]:
         """What stands in pictures that are of the model's size already."""
         found: list[Read] = []
-        for start in range(0, len(images_NCHW), ROWS):
-            found += self._look(images_NCHW[start : start + ROWS], way)
+        for start in range(0, len(images_NCHW), self.rows):
+            found += self._look(images_NCHW[start : start + self.rows], way)
         return found
 
     @torch.inference_mode()

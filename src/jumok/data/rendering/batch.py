@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class WordBatch:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, Any]:
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Tensor)}
 

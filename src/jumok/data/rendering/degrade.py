@@ -93,7 +93,7 @@ def compress(images: Tensor, share: float, quanta: Tensor) -> Tensor:
     cosines = torch.cat([cosines[:1] / math.sqrt(2), cosines[1:]])
     quality_B = 1 + 39 * torch.rand(len(rows), device=device) ** 2  # a fiftieth of it: how coarse
     scale_B = (quality_B / 12)[:, None, None, None, None, None]
-    blocks = part[:, :, :high, :wide].unflatten(3, (-1, 8)).unflatten(2, (-1, 8)) - 128  # (B, C, h, 8, w, 8)
+    blocks = part[:, :, :high, :wide].reshape(*part.shape[:2], high // 8, 8, wide // 8, 8) - 128
     waves = torch.einsum("ui,bchiwj,vj->bchuwv", cosines, blocks, cosines)
     grid = (quanta[:, None, :] * scale_B).clamp(min=1)
     waves = torch.round(waves / grid) * grid

@@ -158,15 +158,20 @@ def _draw_at(job: Job, cell: Cell, size: float, least: float) -> tuple[Drawn, fl
             picture.paste(0, box)
         return box, np.frombuffer(pixels, np.uint8).reshape(cell.height, cell.width)
 
-    missing = ink(NO_CHARACTER)[1].astype(np.int16)
+    frame, missing = ink(NO_CHARACTER)
     most = SAME * int(missing.sum())
+
+    def is_missing(box: tuple[int, int, int, int], pixels: npt.NDArray[np.uint8]) -> bool:
+        near = frame is not None and all(abs(one - other) <= larger for one, other in zip(box, frame, strict=True))
+        return near and int(np.abs(pixels - missing.astype(np.int16)).sum()) < most
+
     kept: list[int] = []
     masks = np.zeros((len(job.characters), cell.height, cell.width), np.uint8)
     scale = 1.0
     for place, character in enumerate(job.characters):
         box, pixels = ink(character)
         if not character.isspace():
-            if box is None or np.abs(pixels - missing).sum() < most:
+            if box is None or is_missing(box, pixels):
                 continue
             fits = _scale(box, inside, pen, baseline)
             if fits < 1:

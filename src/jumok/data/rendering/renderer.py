@@ -143,7 +143,7 @@ class Renderer(nn.Module):
             ground = self._outlined(ground, ink_B1HW, ink_B3)
         image = torch.lerp(ground, ink, ink_B1HW)
         if self.channels == 1:
-            red, green, blue = image.split(1, dim=1)
+            red, green, blue = image[:, :1], image[:, 1:2], image[:, 2:]
             return 0.299 * red + 0.587 * green + 0.114 * blue
         return image
 
