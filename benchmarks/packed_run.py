@@ -33,7 +33,9 @@ def pack(run: Path, file: Path, prefer: str = "last") -> None:
     found = checkpoint.newest_good(folder, print, prefer="best" if prefer == "best" else None)
     assert found is not None, f"{run} has no checkpoint"
     weights = load_file(found / checkpoint.MODEL)
-    half = {name: tensor.to(torch.float16) if tensor.is_floating_point() else tensor for name, tensor in weights.items()}
+    half = {
+        name: tensor.to(torch.float16) if tensor.is_floating_point() else tensor for name, tensor in weights.items()
+    }
     state = TrainState.from_json(json.loads((found / checkpoint.STATE).read_text(encoding="utf-8")))
     with tempfile.TemporaryDirectory() as place:
         small = RunFolder(Path(place) / "run")

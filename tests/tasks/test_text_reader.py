@@ -283,3 +283,27 @@ def test_an_error_of_a_thread_is_told_in_its_place() -> None:
     with pytest.raises(MemoryError):
         next(found)
     assert not [one for one in threading.enumerate() if one.name.startswith("decode")]
+
+
+def test_bfloat16_reads_nearly_the_same() -> None:
+    model = build_recognizer(SECTION.model_copy(update={"encoder": "vit", "decoder": "ctc"}), CHARSET).eval()
+    reader = TextReader(model, CHARSET, "squash", torch.device("cpu"))
+    pictures = np.random.default_rng().integers(0, 256, (9, 3, *SECTION.image), np.uint8)[:, : SECTION.channels]
+    whole, half = reader.look(pictures), reader.look(pictures, Way(precision="bfloat16"))
+    assert [one.confidence for one in whole] != [one.confidence for one in half]
+    for one, other in zip(whole, half, strict=True):
+        if one.text == other.text:
+            assert np.log(one.confidence) == pytest.approx(np.log(other.confidence), rel=0.1, abs=0.5)
+    with pytest.raises(BadInput, match="precision float8"):
+        reader.check(Way(precision="float8"))  # type: ignore[arg-type]
+
+
+def test_prepared_pictures_are_those_that_are_read(tmp_path: Path) -> None:
+    words = [a_word() for _ in range(3)]
+    files = write_striped(tmp_path, words, a_size())
+    reader = a_reader()
+    raw = [RawImage(file.name, None, file.read_bytes()) for file in files]
+    assert texts(reader.look(reader.prepared(raw))) == words
+    assert len(reader.prepared([])) == 0
+    with pytest.raises(BadInput):
+        reader.prepared([RawImage("broken.png", None, b"no picture")])

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -37,6 +37,7 @@ def read(
     fast: bool = typer.Option(False, "--fast", help="Read with the CTC head of a model that has one: faster."),
     beam: int = typer.Option(1, help="Readings followed at once, of models that write character by character."),
     turn: bool = typer.Option(False, "--turn", help="Try pictures more than twice as high as wide turned, too."),
+    precision: str = typer.Option("float32", help="float32 or bfloat16: faster, with small differences."),
     boxes: Path | None = typer.Option(
         None,
         "--boxes",
@@ -48,7 +49,7 @@ def read(
     from jumok import api
     from jumok.inspect.healthy import require_numbers
     from jumok.streaming import open_output
-    from jumok.tasks.text_reader import TextReader, Way
+    from jumok.tasks.text_reader import PRECISIONS, Precision, TextReader, Way
 
     if as_json and as_csv:
         raise BadInput("give --json or --csv, not both")
@@ -59,7 +60,10 @@ def read(
     reader = api.load(run, device)
     assert isinstance(reader, TextReader)
     require_numbers(reader.model)
-    way, form = Way(fast, beam, turn), Form(as_json, as_csv, characters, turn, boxes is not None)
+    if precision not in PRECISIONS:
+        raise BadInput(f"--precision {precision}: {' or '.join(PRECISIONS)}")
+    way = Way(fast, beam, turn, cast("Precision", precision))
+    form = Form(as_json, as_csv, characters, turn, boxes is not None)
     with options_as_typed("fast", "beam"):
         reader.check(way)
     broken: list[str] = []

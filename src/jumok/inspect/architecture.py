@@ -99,7 +99,8 @@ def tree(described: Architecture) -> list[str]:
 def _full_name(described: Architecture, part: Part) -> str:
     """With its column's name, where there are several."""
     column = next(column for column in described.columns if any(one is part for one in every_part(column.parts)))
-    return f"{column.name}'s {part.name}" if len(described.columns) > 1 else part.name
+    owner = f"{column.name}'{'s' * (not column.name.endswith('s'))}"
+    return f"{owner} {part.name}" if len(described.columns) > 1 else part.name
 
 
 def every_part(parts: tuple[Part, ...]) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""Which parts a model has that reads words in pictures: what looks, what writes, and the CTC head where there is one."""
+"""Which parts a model has that reads words in pictures: what looks, what writes, and the CTC head if it has one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from jumok.models.recognizer import CtcHead, CtcRecognizer, Recognizer
 from jumok.models.recognizer_decoders import RecurrentWriter, TransformerWriter, WritingRecognizer
 from jumok.models.recognizer_encoders import LAYERS, Encoder, RecurrentEncoder, VitEncoder
 
-ENCODERS = {"vit": "Vision Transformer", "recurrent": "convolutions and LSTMs"}
+ENCODERS = {"vit": "Vision Transformer", "recurrent": "Convolutions and LSTMs"}
 DECODERS = {
     "ctc": "CTC",
     "recurrent": "an LSTM that attends",
@@ -76,8 +76,8 @@ def _encoder_parts(encoder: Encoder, told: Told) -> list[Part]:
         return [*patch_parts(encoder.vit, told), *stack_parts(encoder.vit.encoder, told)]
     assert isinstance(encoder, RecurrentEncoder)
     layers = [layer for layer in encoder.layers if isinstance(layer, nn.Conv2d)]
-    inside = []
-    for layer, norm, follows, (_, pool) in zip_longest(layers, encoder.norms, layers[1:], LAYERS, fillvalue=None):
+    pools, inside = [pool for _, pool in LAYERS], []
+    for layer, norm, follows, pool in zip_longest(layers, encoder.norms, layers[1:], pools):
         after = ["relu", *([] if pool is None else [f"the largest of {pool[0]} × {pool[1]}"])]
         shape = told.of(layer) if follows is None else told.into(follows)  # after the pooling
         inside.append(convolution_part(layer, norm, after, shape))

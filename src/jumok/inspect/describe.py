@@ -134,7 +134,7 @@ def _described(recipe: Recipe, name: str, sizes: Sizes) -> Architecture:
         if isinstance(recipe.model, RecognizerSection):
             assert sizes.charset is not None
             recognizer, section = build_recognizer(recipe.model, sizes.charset), recipe.model
-            # more rows than there are pixels along a side, places in a grid or in a word: none is taken for their number
+            # more rows than pixels along a side, places in the grid or in a word: none is taken for their number
             most = max(*section.image, section.columns * section.image[0], section.max_length + 1)
             shapes = Shapes(recognizer.eval(), least=most + 1)
             shapes.spell(section)

@@ -102,7 +102,7 @@ def _index(shown: Sequence[Frames]) -> str:
 
 def _section(index: int, one: Frames, drift: WordDrift) -> str:
     number = index + 1
-    about = f"{escape(Path(one.name).name)} · {100 * one.confidence:.1f} % sure of the word"
+    about = f"{escape(Path(one.name).name)} · {100 * one.confidence:.1f} % sure{' of the word' * bool(one.text)}"
     parts = [
         f'<section class="reading" id="picture-{number}" data-index="{index}" aria-labelledby="word-{number}">',
         f'<header><h2 id="word-{number}">{_quoted(one)}</h2><span>{about}</span></header>',

@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -43,6 +43,8 @@ TALL = 2  # times as high as wide: from here on a picture may be a word that was
 TURNS = (0, 90, 270)  # degrees, against the clock
 
 Image = str | Path | Pixels
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 Size = tuple[int, int]  # height, width
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -63,6 +65,7 @@ class Way:
     fast: bool = False  # by the CTC head of a model that has one beside its decoder
     beam: int = 1  # readings that are followed at once, of a decoder that writes one character after the other
     turn: bool = False  # try tall pictures turned, too
+    precision: Precision = "float32"  # bfloat16: faster, with small differences
 
 
 class Seen(NamedTuple):
@@ -78,6 +81,11 @@ class TextReader:
 
     def __init__(self, model: Recognizer, charset: Charset, resize: Fit, device: torch.device) -> None:
         self.model, self.charset, self.resize, self.device = model, charset, resize, device
+
+    @property
+    def has_fast(self) -> bool:
+        """Whether the model has a CTC head beside its decoder."""
+        return self.model.section.decoder == "permuted" and self.model.section.ctc > 0
 
     @property
     def rows(self) -> int:
@@ -110,7 +118,9 @@ class TextReader:
         section = self.model.section
         if not 1 <= way.beam <= WIDEST_BEAM:
             raise BadInput(f"beam {way.beam}: readings that are followed at once are 1 to {WIDEST_BEAM}")
-        if way.fast and (section.decoder != "permuted" or not section.ctc):
+        if way.precision not in PRECISIONS:
+            raise BadInput(f"precision {way.precision}: {' or '.join(PRECISIONS)}")
+        if way.fast and not self.has_fast:
             raise BadInput(
                 f"fast is for models with a CTC head beside their decoder; this one (decoder: {section.decoder}) has "
                 "only one way to read"
@@ -121,6 +131,17 @@ class TextReader:
                 f"beam {way.beam} is for decoders that write one character after the other (recurrent, transformer); "
                 f"{what} is not searched"
             )
+
+    def prepared(self, images: Iterable[RawImage]) -> Pixels:
+        """(N, C, H, W), as the model looks at them."""
+        made = []
+        for views in ahead(images, lambda image: self._views(image, Way(), None), self.rows):
+            if views.broken is not None:
+                raise views.broken
+            made += views.pixels
+        return (
+            np.stack(made) if made else np.zeros((0, self.model.section.channels, *self.model.section.image), np.uint8)
+        )
 
     def look(self, images_NCHW: Pixels, way: Way = Way()) -> list[Read]:
         """What stands in pictures that are of the model's size already."""
@@ -133,10 +154,11 @@ class TextReader:
     def _look(self, images_NCHW: Pixels, way: Way) -> list[Read]:
         self.model.eval()
         images = torch.from_numpy(np.array(images_NCHW)).to(self.device)  # a store gives what cannot be written to
-        if way.beam > 1 and isinstance(self.model, WritingRecognizer):
-            made = search_pictures(self.model, images, way.beam)
-        else:
-            made = self.model.read(images, way.fast)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=way.precision == "bfloat16"):
+            if way.beam > 1 and isinstance(self.model, WritingRecognizer):
+                made = search_pictures(self.model, images, way.beam)
+            else:
+                made = self.model.read(images, way.fast)
         ending = made.ending.double().cpu().numpy()
         log_probs = made.log_probs.double().cpu().numpy()
         if not (np.isfinite(ending).all() and np.isfinite(log_probs).all()):

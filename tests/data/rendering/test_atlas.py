@@ -21,6 +21,7 @@ from jumok.data.rendering.fonts import Face, find_faces
 from jumok.errors import BadInput
 
 MATPLOTLIB = Path(matplotlib.__file__).parent / "mpl-data/fonts/ttf"
+NANUM = Path("/usr/share/fonts/truetype/nanum/NanumGothic.ttf")
 NAMES = ("DejaVuSans", "DejaVuSerif-BoldItalic", "DejaVuSansMono", "STIXGeneral", "cmr10", "cmtt10")
 ASCII = "".join(map(chr, range(32, 127)))
 EM = 32
@@ -152,6 +153,21 @@ def test_hangul_alone_is_scaled_by_its_syllables(tmp_path: Path, chance: np.rand
     shapes: dict[str, Shape] = {syllable: [(50, -60, 200 + 40 * place, 340)] for place, syllable in enumerate("가나다")}
     atlas = opened([built(tmp_path / "small.ttf", shapes)], "가나다")
     assert np.abs((atlas.bottom - atlas.top)[1:] - 0.9 * EM).max() <= 1.5
+
+
+@pytest.mark.skipif(not NANUM.is_file(), reason="fonts-nanum is not installed")
+def test_a_real_face_with_hangul(chance: np.random.Generator) -> None:
+    """Syllables are whole, each is drawn in its own way, and they stand on a line with Latin."""
+    places = sorted(chance.choice(11_172, 300, replace=False).tolist())
+    characters = "".join(chr(0xAC00 + place) for place in places) + "H"
+    atlas = opened(find_faces([NANUM]), characters)
+    assert len(atlas) == len(characters) + 1
+    assert len({mask.tobytes() for mask in atlas.masks}) == len(atlas)
+    syllables = atlas.index[0, :-1]
+    assert (atlas.masks[syllables].sum(axis=(1, 2)) > 40 * 255).all()
+    assert np.abs(atlas.advance[syllables] - np.median(atlas.advance[syllables])).max() < 0.1
+    assert np.ptp((atlas.top + atlas.bottom)[syllables] / 2) < 0.3 * EM
+    assert (atlas.bottom[syllables] <= atlas.baseline + 0.3 * EM).all()
 
 
 def test_hairlines_have_ink(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ VARIABLE = "JUMOK_FONTS"
 def font_files(paths: Sequence[str | Path] = ()) -> list[Path]:
     """Font files and those in folders; none given: all that can be found. Each once, in an order that stays."""
     if paths:
-        found = _named(paths, "")
+        found: Iterable[Path] = _named(paths, "")
     else:
         named = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
         found = [*_named(named, f"{VARIABLE}: "), *_inside(system_folders()), *_inside(package_folders())]
