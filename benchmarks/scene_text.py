@@ -1,10 +1,10 @@
-"""Readers trained on rendered words (scene_text_train.py), judged on IIIT5K's 3,000 real crops, beside what Tesseract and
-PP-OCRv4 read of the same crops (scene_text_peers.py): accuracy, parameters, and words a second on two threads.
+"""Readers trained on rendered words (scene_text_train.py), judged on IIIT5K's 3,000 real crops, beside what Tesseract
+and PP-OCRv4 read of the same crops (scene_text_peers.py): accuracy, parameters, words a second on two threads.
 
-    python benchmarks/scene_text.py NAME.tar … [--data ../shared/data/scene-text] [--precision float32 bfloat16] [--speed]
+    python benchmarks/scene_text.py NAME.tar … [--data FOLDER] [--precision float32 bfloat16] [--speed]
 
-Speed is of reading alone, crops decoded and brought to size beforehand for all engines, 300 crops, median of five rounds,
-the ways of reading in turns.
+Speed is of reading alone: crops are decoded and brought to size beforehand, as for the peers; 300 crops, median of five
+rounds, the ways of reading in turns.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from packed_run import unpack  # noqa: E402
-from scene_text_data import LABELS, PICTURES, SCENE_TEXT, read_crops, right, sample, wilson  # noqa: E402
-
 from jumok import api  # noqa: E402
 from jumok.data.images.raw import RawImage  # noqa: E402
 from jumok.tasks.text_reader import Read, TextReader, Way  # noqa: E402
+from packed_run import unpack  # noqa: E402
+from scene_text_data import LABELS, PICTURES, SCENE_TEXT, read_crops, right, sample, wilson  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 PEERS = RESULTS / "scene-text-peers.json"

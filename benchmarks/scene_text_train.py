@@ -20,11 +20,10 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from packed_run import pack  # noqa: E402
-from scene_text_words import refuse_test_data  # noqa: E402
-
 from jumok import api  # noqa: E402
 from jumok import recipe as recipes  # noqa: E402
+from packed_run import pack  # noqa: E402
+from scene_text_words import refuse_test_data  # noqa: E402
 
 
 def main() -> None:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from invariance import Trembling
+from seeded import seed
 
 from jumok.data.batch import source_batch
 from jumok.search import generate
 from jumok.tasks.translator import Translator
 from jumok.tasks.wishes import Asked, Sentence, Wishes
+
+__all__ = ["is_tie", "seed"]
 
 
 @pytest.fixture

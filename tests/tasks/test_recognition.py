@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 from small_fonts import FONTS, PLAIN
-from seeded import seed  # noqa: F401
 from stopping import StopAt
 
 from jumok import api

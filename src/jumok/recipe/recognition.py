@@ -135,7 +135,8 @@ class RecognizerSection(Section):
 
     @model_validator(mode="after")
     def _possible(self) -> RecognizerSection:
-        check_heads(self.width, self.heads, None, "none")
+        if self.encoder == "vit":
+            check_heads(self.width, self.heads, None, "none")
         if self.decoder in ("transformer", "permuted") and self.width % self.decoder_heads:
             raise ValueError(f"width {self.width} is not divisible by decoder_heads {self.decoder_heads}")
         if self.encoder == "vit" and any(side % step for side, step in zip(self.image, self.patch, strict=True)):

@@ -14,7 +14,9 @@ count: this is the numerator of MFU, "model FLOPs utilisation" (Chowdhery et al.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from torch import Tensor, nn
@@ -24,6 +26,7 @@ from jumok.data.images.batch import ImageBatch
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.masked_batch import MaskedBatch
 from jumok.data.packing import PackedPairs
+from jumok.data.rendering.batch import WordBatch
 from jumok.data.series_windows import WindowBatch
 from jumok.data.windows import TextBatch
 from jumok.layers.attention import Additive, General
@@ -33,10 +36,14 @@ from jumok.models.bert import Bert, HiddenWords
 from jumok.models.decoder import Attending
 from jumok.models.forecaster import Forecaster
 from jumok.models.language import LanguageModel
+from jumok.models.permuted import PermutedRecognizer, QueryBlock
 from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.models.recognizer import CtcRecognizer, Recognizer
+from jumok.models.recognizer_decoders import TransformerWriter, WritingRecognizer
+from jumok.models.recognizer_encoders import LAYERS, Encoder, RecurrentEncoder, Stem, VitEncoder
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
-from jumok.models.vit import ImageLabeller
+from jumok.models.vit import ImageLabeller, Vit
 from jumok.tasks.objective import Objective
 
 FORWARD_AND_BACKWARD = 3  # times the forward pass
@@ -88,25 +95,84 @@ def flops_of(objective: Objective) -> Flops | None:
         pooler = [model.reader.pooler] if model.reader.section.pooling == "first" else []
         return Flops(_products(*pooler, model.head), _products(model.reader.encoder), 0, _looks(model), passes)
     if isinstance(model, ImageLabeller):
-        return _image_flops(model, passes)
+        return Flops(_products(model.scores) + _vit_flops(model.reader), passes=passes)
+    if isinstance(model, Recognizer):
+        return _recognizer_flops(model, passes)
     if isinstance(model, Forecaster):
         written = [part for part in (model.head, model.highway) if part is not None]
         return Flops(_products(*written), 0, _products(model.reader), _looks(model), passes)
     return None
 
 
-def _image_flops(model: ImageLabeller, passes: int) -> Flops:
+def _vit_flops(vit: Vit) -> int:
     """All images are of one size: what there is to do comes once for each of them."""
-    section, stem = model.section, model.reader.stem
+    section = vit.section
+    stem: nn.Module = vit.stem
     patches = section.grid[0] * section.grid[1]
-    tokens = patches + model.reader.added
-    row = _products(model.scores) + tokens * _products(model.reader.encoder) + tokens**2 * _looks(model)["self"]
+    tokens = patches + vit.added
+    total = tokens * _products(vit.encoder) + tokens**2 * _looks(vit)["self"]
+    if isinstance(stem, Patches):
+        return total + patches * _products(stem)
+    if isinstance(stem, Stem):
+        return total + _convolved(stem.layers, section.image)
+    assert isinstance(stem, Convolutions)
     height, width = section.image
-    for layer in stem.layers if isinstance(stem, Convolutions) else ():
-        assert isinstance(layer, nn.Conv2d)
-        row += 2 * layer.weight.numel() * height * width
+    for layer in stem.layers:
+        total += _convolved([layer], (height, width))
         height, width = (height + 1) // 2, (width + 1) // 2
-    return Flops(row + patches * (_products(stem) if isinstance(stem, Patches) else 0), passes=passes)
+    return total
+
+
+def _convolved(
+    layers: Iterable[nn.Module], image: tuple[int, int], pools: Iterable[tuple[int, int] | None] = ()
+) -> int:
+    """Of convolutions one after the other, with a pooling behind some of them."""
+    total, sides = 0, list(image)
+    for layer, pool in zip_longest(layers, pools):
+        assert isinstance(layer, nn.Conv2d)
+        measures = zip(sides, layer.padding, layer.kernel_size, layer.stride, strict=True)
+        sides = [(side + 2 * int(border) - kernel) // step + 1 for side, border, kernel, step in measures]
+        total += 2 * layer.weight.numel() * sides[0] * sides[1]
+        sides = [side // by for side, by in zip(sides, pool or (1, 1), strict=True)]
+    return total
+
+
+def _recognizer_flops(model: Recognizer, passes: int) -> Flops:
+    """A picture comes once for each word, whatever it says; characters and <eos> are what is counted by length. What
+    pictures are rendered with is no part of the model."""
+    rows, columns = model.encoder.grid
+    row, places, looks = _seen_flops(model.encoder), rows * columns, _looks(model)
+    if isinstance(model, CtcRecognizer):
+        return Flops(row + columns * _products(model.ctc), passes=passes)
+    if isinstance(model, PermutedRecognizer):
+        blocks = [block for block in model.blocks if isinstance(block, QueryBlock)]
+        offered = _products(*(part for block in blocks for part in (block.cross.key, block.cross.value)))
+        content = _products(*(part for block in blocks for part in (block.characters.key, block.characters.value)))
+        queries = _products(*blocks, model.head) - offered - content
+        row += places * offered + (0 if model.ctc is None else columns * _products(model.ctc))
+        orders = model.section.permutations
+        target = content + orders * (queries + places * looks["cross"])
+        return Flops(row, 0, target, Counter(causal=orders * looks["causal"]), passes)
+    assert isinstance(model, WritingRecognizer)
+    writer = model.writer
+    if isinstance(writer, TransformerWriter):
+        offered = _products(*(part for block in writer.decoder.blocks for part in _offers(block)))
+        written = _products(writer.decoder) - offered
+    else:
+        keys, asked = _scorer_parts(writer.decoder)
+        offered, row = _products(*keys), row + _products(writer.decoder.bridge)
+        written = _products(*(part for name, part in writer.decoder.named_children() if name in STEPS), *asked)
+    target = written + _products(writer.head) + places * looks["cross"]
+    return Flops(row + places * offered, 0, target, Counter(causal=looks["causal"]), passes)
+
+
+def _seen_flops(encoder: Encoder) -> int:
+    """Of looking at a picture."""
+    if isinstance(encoder, VitEncoder):
+        return _vit_flops(encoder.vit)
+    assert isinstance(encoder, RecurrentEncoder)
+    pools = [pool for _, pool in LAYERS]
+    return _convolved(encoder.layers, encoder.section.image, pools) + encoder.grid[1] * _products(encoder.recurrent)
 
 
 def _products(*modules: nn.Module) -> int:
@@ -169,6 +235,10 @@ def _work(batch: Any) -> dict[str, int] | None:
         rows = batch.guesses if isinstance(batch, MaskedBatch) else len(batch)  # what goes through the head
         own = int((lengths * lengths).sum())
         return {"row": rows, "source": int(lengths.sum()), "target": 0, "self": own, "causal": 0, "cross": 0}
+    if isinstance(batch, WordBatch):
+        written = batch.lengths + 1  # <sos> is read and <eos> is written
+        causal = _triangles(written)
+        return {"row": len(batch), "source": 0, "target": int(written.sum()), "self": 0, "causal": causal, "cross": 0}
     if isinstance(batch, ImageBatch):
         return {"row": len(batch), "source": 0, "target": 0, "self": 0, "causal": 0, "cross": 0}
     if isinstance(batch, TextBatch | WindowBatch):

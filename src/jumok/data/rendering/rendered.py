@@ -21,6 +21,7 @@ from jumok.data.rendering.batch import WrittenWords
 from jumok.data.rendering.font_split import split_faces
 from jumok.data.rendering.fonts import Face, find_faces, must_cover
 from jumok.data.rendering.texts import Texts
+from jumok.errors import BadInput
 from jumok.recipe.recognition import Rendering
 from jumok.text.charset import Charset
 from jumok.text.special import SPECIAL_TOKENS
@@ -117,5 +118,11 @@ def faces_of(section: Rendering, charset: Charset, split: Split, say: Say) -> li
         return faces
     learned, kept = split_faces(faces, section.held_out_fonts)
     chosen = learned if split == "train" else kept
-    must_cover(chosen, charset.characters)
+    try:
+        must_cover(chosen, charset.characters)
+    except BadInput as error:
+        raise BadInput(
+            f"too few font families to keep some of them back for validation (render.held_out_fonts="
+            f"{section.held_out_fonts:g}): {error}; or validate with the fonts of training: render.held_out_fonts=0"
+        ) from None
     return chosen
