@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -49,7 +49,7 @@ def read(
     from jumok import api
     from jumok.inspect.healthy import require_numbers
     from jumok.streaming import open_output
-    from jumok.tasks.text_reader import PRECISIONS, Precision, TextReader, Way
+    from jumok.tasks.text_reader import PRECISIONS, TextReader, Way
 
     if as_json and as_csv:
         raise BadInput("give --json or --csv, not both")
@@ -62,7 +62,7 @@ def read(
     require_numbers(reader.model)
     if precision not in PRECISIONS:
         raise BadInput(f"--precision {precision}: {' or '.join(PRECISIONS)}")
-    way = Way(fast, beam, turn, cast("Precision", precision))
+    way = Way(fast, beam, turn, precision)
     form = Form(as_json, as_csv, characters, turn, boxes is not None)
     with options_as_typed("fast", "beam"):
         reader.check(way)

@@ -176,8 +176,8 @@ def _data(one: Frames, drift: WordDrift) -> dict[str, Any]:
             "character": readable(blank(character)), "sure": round(one.confidences[number], 6),
             "most": round(float(one.maps[number].max()), 5), "map": _bytes(one.maps[number]),
             "centre": [round(float(value), 5) for value in one.centres[number]],
-            "place": round(float(drift.places[number]), 5), "drift": round(float(drift.widths[number]), 3),
-            "share": round(float(drift.shares[number]), 4),
+            "place": round(float(drift.places[number]), 5), "drift": round(float(drift.widths[number]), 6),
+            "share": round(float(drift.shares[number]), 6),
         }
         for number, character in enumerate(one.characters)
     ]  # fmt: skip
