@@ -5,7 +5,7 @@
 Writes OUT/latin (ASCII and Latin-1) and OUT/hangul (these and the syllables 가…힣), no layout features, no hints, and
 OUT/manifest.json: family, style, package, licence and sha256 of each file. Of a family at most four faces are taken:
 regular, bold, and of some families italic or the heaviest. What is not legible is left out: faces without all of A–Z,
-a–z and 0–9, faces many of whose letters look the same, and the families named in scene_text_font_lists.py.
+a–z and 0–9, faces many of whose letters look the same, and the families named in scene_text_font_packages.py.
 
 Packages are fetched with `apt-get download` (no root, nothing is installed) and `npm pack`, four at a time, into
 --cache. What is there already, packages or finished fonts, is not made again. `--sheets` draws every family.
@@ -14,19 +14,15 @@ Packages are fetched with `apt-get download` (no root, nothing is installed) and
 from __future__ import annotations
 
 import argparse
-import concurrent.futures
 import hashlib
 import io
 import json
 import logging
+import lzma
 import re
-import shutil
-import subprocess
-import tarfile
-import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +32,20 @@ from fontTools.ttLib import TTCollection, TTFont
 from fontTools.varLib import instancer
 from PIL import Image, ImageDraw, ImageFont
 
-from scene_text_font_lists import DROPPED, FONTSOURCE, HANGUL, LATIN, WHOLE_NAMES
+from scene_text_font_packages import DROPPED, fetch, licence, package_names
 
-AT_ONCE = 4
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 LATIN_POINTS = [*range(0x20, 0x7F), *range(0xA0, 0x100)]
 HANGUL_POINTS = range(0xAC00, 0xD7A4)
-FEWEST_SYLLABLES = 2350  # KS X 1001: what every Korean font has
-LARGEST = {"latin": 100_000, "hangul": 4_000_000}  # bytes of a file: letters with rough edges take too many
+COMMON = [point for point in HANGUL_POINTS if len(chr(point).encode("euc_kr")) == 2]  # KS X 1001: all fonts have them
+WHOLE_BLOCK = (
+    420_000  # compressed bytes of a file up to which all of its 11,172 syllables are kept, not only the common
+)
+LARGEST = {"latin": 60_000, "hangul": 600_000}  # compressed bytes: letters with rough edges take too many
 SHOWN = {"latin": "Aag35RK", "hangul": "뷁한글Ag3"}
 ALIKE = 0.012  # mean difference of two drawings, of 1, below which two families are the same one under two names
+NOT_WANTED = "CJK (JP|SC|TC|HK)|Mono CJK|YetHangul|_ac|Eco$"  # the same Hangul under another name
+WEIGHTS = r"\b(thin|extralight|light|book|medium|semibold|demi|bold|extrabold|heavy|black)\b"
 WIDTHS = "condensed|compressed|narrow|extended|expanded|wide|cond"
 
 
@@ -64,84 +64,10 @@ class Face:
 
     @property
     def key(self) -> str:
-        """The family without sizes and signs of the vendor; narrow and wide ones are families of their own."""
+        """The family without weights, sizes and signs; narrow and wide ones are families of their own."""
         width = re.search(WIDTHS, self.style, re.IGNORECASE)
-        name = self.family + (width[0] if width else "")
+        name = re.sub(WEIGHTS, "", self.family, flags=re.IGNORECASE) + (width[0] if width else "")
         return re.sub("[^a-z가-힣]", "", name.lower()) or re.sub(r"\W", "", name.lower())
-
-
-# ---------------------------------------------------------------- packages
-
-
-def fetch(packages: Sequence[str], cache: Path) -> dict[str, Path]:
-    """The folders with the packages' font files and licences; downloads and unpacks what was not yet."""
-    folders = {package: cache / package.replace("/", "+") for package in packages}
-    missing = [package for package in packages if not (folders[package] / ".complete").exists()]
-    # apt reads its lists once for all of them, and is kind to the server itself
-    debian = [package for package in missing if not package.startswith("@")]
-    with tempfile.TemporaryDirectory(dir=cache) as place:
-        for group in [debian, *([package] for package in debian)]:  # one by one if one of them cannot be had
-            wanted = [package for package in group if not downloaded(Path(place), package)]
-            if wanted:
-                command = ["apt-get", "download", "-qq", *wanted]
-                done = subprocess.run(command, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                if done.returncode and len(group) == 1:
-                    print(f"{group[0]} cannot be had: {done.stderr.strip()[-300:]}", flush=True)
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda package: npm_pack(package, Path(place)), set(missing) - set(debian)))
-        for package in missing:
-            if found := downloaded(Path(place), package):
-                shutil.rmtree(folders[package], ignore_errors=True)
-                folders[package].mkdir()
-                unpack(found, folders[package])
-                (folders[package] / ".complete").touch()
-    return {package: folder for package, folder in folders.items() if folder.is_dir()}
-
-
-def npm_pack(package: str, place: Path) -> None:
-    done = subprocess.run(["npm", "pack", "--silent", package], cwd=place, capture_output=True, text=True)
-    if done.returncode:
-        print(f"{package} cannot be had: {done.stderr.strip()[-300:]}", flush=True)
-
-
-def downloaded(place: Path, package: str) -> Path | None:
-    pattern = f"{package[1:].replace('/', '-')}-[0-9]*.tgz" if package.startswith("@") else f"{package}_*.deb"
-    return next(place.glob(pattern), None)
-
-
-def unpack(package: Path, folder: Path) -> None:
-    if package.suffix == ".tgz":
-        with package.open("rb") as file:
-            extract(file, folder)
-        return
-    with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as opened:
-        assert opened.stdout
-        extract(opened.stdout, folder)
-
-
-def extract(stream: Any, folder: Path) -> None:
-    """Font files and the licence; of npm's slices only the Latin one, upright and italic, plain and bold."""
-    with tarfile.open(fileobj=stream, mode="r|*") as archive:
-        for member in archive:
-            name = Path(member.name)
-            licence = name.name in ("copyright", "LICENSE") and ("doc" in name.parts or "package" in name.parts)
-            slice_ = re.search(r"-latin-(400|700|900)-(normal|italic)\.woff$", name.name)
-            wanted = name.suffix.lower() in (".ttf", ".otf", ".ttc") or slice_ or licence
-            read = archive.extractfile(member) if wanted and member.isfile() else None
-            if read:
-                flat = "copyright" if licence else "+".join(name.parts[-3:])
-                (folder / flat).write_bytes(read.read())
-
-
-def licence(folder: Path) -> str:
-    """What the package says of its licence, in a few words."""
-    path = folder / "copyright"
-    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    names = list(dict.fromkeys(re.findall(r"^License:[ \t]*(\S.*?)\s*$", text, re.MULTILINE)))
-    if not names:
-        known = {"SIL Open Font License": "OFL-1.1", "Apache License": "Apache-2.0", "General Public": "GPL"}
-        names = [short for long, short in known.items() if long.lower() in text.lower()]
-    return "; ".join(names[:6])[:200] or "see the package's copyright file"
 
 
 # ---------------------------------------------------------------- faces
@@ -169,12 +95,14 @@ def described(font: TTFont, path: str, number: int, package: str) -> Iterator[Fa
     style = names.getDebugName(17) or names.getDebugName(2) or "Regular"
     weight = font["OS/2"].usWeightClass if "OS/2" in font else 400
     weight = weight * 100 if weight < 10 else weight
-    if re.search("bold", style, re.IGNORECASE) and weight <= 400:
+    if re.search("bold|heavy|black", f"{family} {style}", re.IGNORECASE) and weight <= 400:
         weight = 700
     italic = bool(re.search("italic|oblique|slanted|kursiv", style, re.IGNORECASE))
     axes = {axis.axisTag: axis for axis in font["fvar"].axes} if "fvar" in font else {}
     location = {tag: axis.defaultValue for tag, axis in axes.items()}
     made = Face(path, number, package, family.strip(), style.strip(), weight, italic, location)
+    if re.search(NOT_WANTED, made.family):
+        return
     yield made
     if "wght" in axes and axes["wght"].maxValue >= 700 and weight < 600:
         yield Face(path, number, package, made.family, "Bold", 700, italic, {**location, "wght": 700})
@@ -209,57 +137,89 @@ def chosen(faces: Iterable[Face]) -> list[Face]:
 
 def cut(face: Face, kind: str) -> bytes | None:
     """The font with nothing but the characters wanted, or nothing where it lacks letters."""
+    if kind == "latin":
+        return cut_to(face, LATIN_POINTS)
+    whole = cut_to(face, [*LATIN_POINTS, *HANGUL_POINTS])
+    if whole and compressed(whole) > WHOLE_BLOCK:
+        return cut_to(face, [*LATIN_POINTS, *COMMON])
+    return whole
+
+
+def compressed(font: bytes) -> int:
+    return len(lzma.compress(font))
+
+
+def cut_to(face: Face, points: Sequence[int]) -> bytes | None:
     with TTFont(face.path, fontNumber=face.number, recalcTimestamp=False) as font:
         covered = font.getBestCmap()
         if not all(ord(letter) in covered for letter in LETTERS):
             return None
-        syllables = [point for point in HANGUL_POINTS if point in covered] if kind == "hangul" else []
-        if kind == "hangul" and len(syllables) < FEWEST_SYLLABLES:
+        if len(points) > len(LATIN_POINTS) and not all(point in covered for point in COMMON):
             return None
         if face.location:
             instancer.instantiateVariableFont(font, face.location, inplace=True)
         options = subset.Options(
-            layout_features=[], hinting=False, glyph_names=False, notdef_outline=True, name_IDs=[1, 2, 13, 16, 17],
-            name_languages=[0x409], desubroutinize=False, recalc_bounds=True, ignore_missing_glyphs=True,
+            layout_features=[], hinting=False, glyph_names=False, notdef_outline=True, name_IDs=[],
+            desubroutinize=False, recalc_bounds=True, ignore_missing_glyphs=True,
             ignore_missing_unicodes=True, legacy_kern=False,
         )  # fmt: skip
         options.drop_tables += ["GSUB", "GPOS", "GDEF", "kern", "DSIG", "STAT", "BASE", "JSTF", "MATH", "FFTM", "PfEd",
                                 "VORG", "vhea", "vmtx", "SVG ", "COLR", "CPAL", "sbix", "EBDT", "EBLC", "EBSC", "prop",
                                 "Silf", "Glat", "Gloc", "Feat", "Sill", "morx", "mort", "feat", "meta"]  # fmt: skip
         cutter = subset.Subsetter(options)
-        cutter.populate(unicodes=[*LATIN_POINTS, *syllables])
+        cutter.populate(unicodes=points)
         cutter.subset(font)
         font.flavor = None
+        for number, name in ((1, face.family), (2, face.style)):  # in the one way that every reader knows
+            font["name"].setName(name, number, 3, 1, 0x409)
         whole = io.BytesIO()
         font.save(whole)
     return whole.getvalue()
 
 
-def drawn(font: bytes, text: str, size: int = 32) -> Image.Image:
+def opened(font: bytes, size: int) -> ImageFont.FreeTypeFont:
+    return ImageFont.truetype(io.BytesIO(font), size, layout_engine=ImageFont.Layout.BASIC)
+
+
+def drawn(face: ImageFont.FreeTypeFont, text: str) -> Image.Image:
     """The text in black on white, as tight as its ink."""
-    face = ImageFont.truetype(io.BytesIO(font), size, layout_engine=ImageFont.Layout.BASIC)
     left, top, right, bottom = map(int, face.getbbox(text))
     picture = Image.new("L", (max(1, right - left), max(1, bottom - top)), 255)
     ImageDraw.Draw(picture).text((-left, -top), text, fill=0, font=face)
     return picture
 
 
-def legible(font: bytes) -> str:
-    """Why not, or nothing: letters without ink, or letters that look like each other."""
+def illegible(font: bytes) -> str:
+    """Why it is, or nothing: letters without ink, or letters that look like each other."""
+    face = opened(font, 32)
     for letters, fewest in ((LETTERS[:26], 24), (LETTERS[26:52], 24), (LETTERS[52:], 9)):
         looks = set()
         for letter in letters:
-            picture = np.asarray(drawn(font, letter))
+            picture = np.asarray(drawn(face, letter))
             if picture.min() > 128:
-                return f"{letter} has no ink"
+                return "a letter has no ink"
             looks.add((picture.shape, picture.tobytes()))
         if len(looks) < fewest:
-            return f"{letters[0]}–{letters[-1]} look like each other"
+            return "letters look like each other"
     return ""
 
 
+def made_of(face: Face, kind: str) -> tuple[bytes, str]:
+    """The font, and why it is left out, if it is."""
+    if face.key in DROPPED:
+        return b"", DROPPED[face.key]
+    try:
+        font = cut(face, kind)
+        why = illegible(font) if font else "lacks letters"
+    except Exception as problem:  # a broken font is no reason to stop: there are others
+        return b"", f"broken ({type(problem).__name__})"
+    return font or b"", why or ("too large" if compressed(font or b"") > LARGEST[kind] else "")
+
+
 def fingerprint(font: bytes, kind: str) -> Any:
-    return np.asarray(drawn(font, SHOWN[kind], 48).resize((128, 32), Image.Resampling.BOX), dtype=np.float32) / 255
+    return (
+        np.asarray(drawn(opened(font, 48), SHOWN[kind]).resize((128, 32), Image.Resampling.BOX), dtype=np.float32) / 255
+    )
 
 
 def file_name(face: Face, font: bytes) -> str:
@@ -267,75 +227,73 @@ def file_name(face: Face, font: bytes) -> str:
     return slug + (".otf" if font[:4] == b"OTTO" else ".ttf")
 
 
-def gather(
-    kind: str,
-    faces: list[Face],
-    out: Path,
-    licences: dict[str, str],
-    old: dict[str, Any],
-    keep: Callable[[list[Any]], None],
-) -> list[dict[str, Any]]:
-    """Writes the fonts of a kind; what the manifest says of them. `keep` is called now and then with what is done."""
-    folder = out / kind
-    folder.mkdir(parents=True, exist_ok=True)
-    made: list[dict[str, Any]] = []
-    seen: list[tuple[str, Any]] = []
-    left_out = defaultdict[str, list[str]](list)
-    for count, face in enumerate(faces):
-        if count % 100 == 99:
-            print(f"  {kind}: {count + 1} of {len(faces)} faces", flush=True)
-            keep(made)
-        if face.key in DROPPED:
-            left_out["named as not legible"].append(face.family)
-            continue
-        source = hashlib.sha256(Path(face.path).read_bytes() + json.dumps(asdict(face)).encode()).hexdigest()
-        kept = old.get(source)
-        if kept and kept.get("left out"):
-            left_out[kept["left out"]].append(face.family)
-            made.append(kept)
-            continue
-        if kept and (out / kept["file"]).is_file():
-            font: bytes | None = (out / kept["file"]).read_bytes()
-        else:
-            try:
-                font = cut(face, kind)
-                why = "lacks letters" if font is None else legible(font)
-            except Exception as problem:  # a broken font is no reason to stop: there are others
-                font, why = None, f"broken ({type(problem).__name__})"
-            if font and len(font) > LARGEST[kind]:
-                why = "too large"
-            if font is None or why:
-                left_out[why].append(face.family)
-                made.append({"source": source, "left out": why, "family": face.family, "style": face.style})
+class Gathering:
+    """The folder, and what is known of each face: where its font is, or why it has none."""
+
+    def __init__(self, out: Path) -> None:
+        self.out, self.stored = out, out / "manifest.json"
+        told = json.loads(self.stored.read_text("utf-8")) if self.stored.is_file() else {"fonts": [], "left_out": []}
+        self.known = {entry["source"]: entry for entry in told["fonts"] + told["left_out"]}
+        self.entries: dict[str, dict[str, Any]] = {}
+
+    def add(self, kind: str, faces: list[Face], licences: dict[str, str]) -> None:
+        (self.out / kind).mkdir(parents=True, exist_ok=True)
+        looks: list[Any] = []
+        names: set[str] = set()
+        for count, face in enumerate(faces, 1):
+            if count % 100 == 0:
+                print(f"  {kind}: {count} of {len(faces)} faces", flush=True)
+                self.keep()
+            asked = json.dumps([kind, face.number, face.location, LARGEST[kind], WHOLE_BLOCK, DROPPED.get(face.key)])
+            source = hashlib.sha256(Path(face.path).read_bytes() + asked.encode()).hexdigest()
+            entry = {"family": face.family, "key": face.key, "style": face.style, "package": face.package}
+            known = self.known.get(source, {})
+            if "file" in known and (self.out / known["file"]).is_file():
+                font, why = (self.out / known["file"]).read_bytes(), ""
+            elif "why" in known and not known["why"].startswith("the same"):
+                font, why = b"", known["why"]
+            else:
+                font, why = made_of(face, kind)
+            if not why:
+                look = fingerprint(font, kind)
+                name = f"{kind}/{file_name(face, font)}"
+                same = any(np.abs(other - look).mean() < ALIKE for other in looks)
+                why = "the same as another" if same else "the same name as another" if name in names else ""
+            if why:
+                self.entries[source] = {**entry, "why": why, "kind": kind, "source": source}
                 continue
-        look = fingerprint(font, kind)
-        twin = next((key for key, other in seen if np.abs(other - look).mean() < ALIKE), None)
-        if twin is not None:
-            left_out["the same as another"].append(f"{face.family} {face.style} = {twin}")
-            if kept:
-                (out / kept["file"]).unlink()
-            continue
-        seen.append((f"{face.family} {face.style}", look))
-        path = folder / file_name(face, font)
-        path.write_bytes(font)
-        made.append(
-            {
-                "file": f"{kind}/{path.name}", "family": face.family, "key": face.key, "style": face.style,
-                "weight": face.weight, "italic": face.italic, "package": face.package,
-                "licence": licences[face.package], "bytes": len(font), "sha256": hashlib.sha256(font).hexdigest(),
-                "source": source,
-            }
-        )  # fmt: skip
-    wanted = {entry["file"] for entry in made if "file" in entry}
-    for path in folder.iterdir():
-        if f"{kind}/{path.name}" not in wanted:
-            path.unlink()
-    for why, names in left_out.items():
-        print(f"{kind}: left out {len(names)} faces, {why}: {', '.join(sorted(set(names))[:12])} …", flush=True)
-    return made
+            looks.append(look)
+            names.add(name)
+            (self.out / name).write_bytes(font)
+            syllables = len([point for point in TTFont(io.BytesIO(font)).getBestCmap() if point in HANGUL_POINTS])
+            self.entries[source] = {
+                "file": name, **entry, "weight": face.weight, "italic": face.italic, "syllables": syllables,
+                "licence": licences[face.package], "bytes": len(font), "compressed": compressed(font),
+                "sha256": hashlib.sha256(font).hexdigest(), "kind": kind, "source": source,
+            }  # fmt: skip
+        for path in (self.out / kind).iterdir():
+            if f"{kind}/{path.name}" not in names:
+                path.unlink()
 
+    def keep(self, last: bool = False) -> None:
+        """Now and then, so that a run that was stopped goes on where it was."""
+        entries = (self.entries if last else {**self.known, **self.entries}).values()
+        lists = {"fonts": [e for e in entries if "file" in e], "left_out": [e for e in entries if "why" in e]}
+        self.stored.write_text(json.dumps(lists, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
-# ---------------------------------------------------------------- report
+    def report(self, kind: str, sheets: str | None) -> None:
+        left_out = defaultdict[str, list[str]](list)
+        for entry in self.entries.values():
+            if entry["kind"] == kind and "why" in entry:
+                left_out[entry["why"]].append(f"{entry['family']} {entry['style']}")
+        for why, names in left_out.items():
+            print(f"{kind}: {len(names)} faces left out, {why}: {', '.join(names[:6])} …")
+        written = [entry for entry in self.entries.values() if entry["kind"] == kind and "file" in entry]
+        size, small = (sum(entry[what] for entry in written) / 1e6 for what in ("bytes", "compressed"))
+        families = len({entry["key"] for entry in written})
+        print(f"{kind}: {len(written)} faces of {families} families, {size:.1f} MB, {small:.1f} MB compressed")
+        if sheets:
+            draw_sheets(written, self.out, sheets, kind)
 
 
 def draw_sheets(entries: list[dict[str, Any]], out: Path, prefix: str, kind: str) -> None:
@@ -348,7 +306,7 @@ def draw_sheets(entries: list[dict[str, Any]], out: Path, prefix: str, kind: str
         for place, entry in enumerate(members[number : number + 120]):
             x, y = place % 6 * 260, place // 6 * 74
             pen.text((x + 4, y), entry["key"][:36], fill="red", font=small)
-            picture = drawn((out / entry["file"]).read_bytes(), SHOWN[kind], 42)
+            picture = drawn(opened((out / entry["file"]).read_bytes(), 42), SHOWN[kind])
             picture.thumbnail((250, 54))
             sheet.paste(picture, (x + 4, y + 16))
         sheet.save(f"{prefix}_{kind}_{number // 120:02d}.png")
@@ -362,35 +320,18 @@ def main() -> None:
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
     logging.getLogger("fontTools").setLevel(logging.CRITICAL)  # old fonts have much that is out of order
-    packages = {
-        "latin": [f"fonts-{n}" for n in LATIN.split()] + WHOLE_NAMES + [f"@fontsource/{n}" for n in FONTSOURCE.split()],
-        "hangul": [f"fonts-{n}" for n in HANGUL.split()],
-    }
+    packages = package_names()
     every = packages["latin"] + packages["hangul"]
     folders = fetch(every, options.cache)
     licences = {package: licence(folder) for package, folder in folders.items()}
-    stored = options.out / "manifest.json"
-    old = {e["source"]: e for e in json.loads(stored.read_text("utf-8"))["fonts"]} if stored.is_file() else {}
-    made: dict[str, list[dict[str, Any]]] = {}
-
-    def keep(some: list[dict[str, Any]]) -> None:
-        """So that a run that was stopped goes on where it was."""
-        entries = {entry["source"]: entry for entry in [*old.values(), *some]}
-        stored.write_text(json.dumps({"fonts": list(entries.values())}), "utf-8")
-
+    gathering = Gathering(options.out)
     for kind, names in packages.items():
         faces = chosen(face for name in names if name in folders for face in faces_in(name, folders[name]))
         print(f"{kind}: {len(faces)} faces of {len({face.key for face in faces})} families to look at", flush=True)
-        made[kind] = gather(kind, faces, options.out, licences, old, keep)
-        old |= {entry["source"]: entry for entry in made[kind]}
-    text = json.dumps({"fonts": [e for entries in made.values() for e in entries]}, indent=1, ensure_ascii=False)
-    stored.write_text(text + "\n", "utf-8")
-    for kind, entries in made.items():
-        if options.sheets:
-            draw_sheets(entries, options.out, options.sheets, kind)
-        written = [entry for entry in entries if "file" in entry]
-        size = sum(entry["bytes"] for entry in written) / 1e6
-        print(f"{kind}: {len(written)} faces of {len({e['key'] for e in written})} families, {size:.1f} MB")
+        gathering.add(kind, faces, licences)
+    gathering.keep(last=True)
+    for kind in packages:
+        gathering.report(kind, options.sheets)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def attend(
-    sentence: str = typer.Argument(..., help="The sentence to translate."),
+    given: list[str] | None = typer.Argument(
+        None, metavar="[SENTENCE]", help="The sentence to translate; or pictures of words, for a run that reads them."
+    ),
     run: Path | None = typer.Option(None, "--run", help="A run folder. Without it, the run that the package carries."),
     out: Path | None = typer.Option(None, "--out", help="Write a picture: .png, .svg, .html, .gif (a film) or .json."),
     target: str | None = typer.Option(None, "--target", help="Look at this translation instead of the model's own."),
@@ -44,15 +46,35 @@ def attend(
         help="The steps of attention for one target word, by its number (from 1) or as it is written: scores, weights, "
         "attention value … with the model's own numbers. With --out they are drawn too.",
     ),
+    drift: int | None = typer.Option(
+        None, "--drift", min=1, help="Runs that read pictures: how far attention drifts, over so many rendered words."
+    ),
+    seed: int = typer.Option(1, "--seed", min=0, help="With --drift: other words."),
+    as_json: bool = typer.Option(False, "--json", help="Runs that read pictures: print JSON."),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg, .gif)."),
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Translate a sentence and draw what the model attended to, in the terminal or into a file."""
+    """Translate a sentence, or read a word in a picture, and draw what the model attended to, in the terminal or into a
+    file."""
     from jumok import api
     from jumok.inspect.pictures import check_picture_path, write_all_heads, write_picture
     from jumok.inspect.terminal import show
 
+    if run is not None and api.task_of(run) == "recognition":
+        from jumok.cli.attend_pictures import attend_pictures
+
+        foreign = {"--target": target, "--steps": steps, "--tag": tag, "--tokens": tokens, "--all": every}
+        for option, value in {**foreign, "--kind": kind != "cross"}.items():
+            if value:
+                raise BadInput(f"{option} is for translations, and {run} reads words in pictures")
+        attend_pictures(run, given or [], out, layer, head, dark, device, drift, seed, as_json)
+        return
+    if drift is not None or as_json:
+        raise BadInput(f"{'--json' if drift is None else '--drift'} is for runs that read words in pictures")
+    if not given or len(given) > 1:
+        raise BadInput("give one sentence, in quotes: jumok attend 'a cat sleeps'")
+    (sentence,) = given
     require_text(sentence=sentence, target=target, steps=steps)
     if dark and out is not None and out.suffix.lower() in (".html", ".json"):
         raise BadInput(f"--dark is for pictures: a page ({out}) is dark where its reader's screen is")

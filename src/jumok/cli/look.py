@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from jumok.data.images.raw import RawImage
-    from jumok.trained import TrainedImageClassifier
+    from jumok.models.vit import Looker
+    from jumok.trained import TrainedImageClassifier, TrainedTextReader
 
 MOST = 256  # images that distances are measured on, by itself: enough for the means if all classes are among them
 TOGETHER = 64
@@ -25,7 +26,9 @@ TOGETHER = 64
 
 def look(
     images: list[Path] = typer.Argument(None, metavar="IMAGE…", help="Image files to look at."),
-    run: Path = typer.Option(..., "--run", help="A run folder of a model that was trained on images."),
+    run: Path = typer.Option(
+        ..., "--run", help="A run folder of a model that was trained on images, or on pictures of words."
+    ),
     out: Path | None = typer.Option(
         None, "--out", help="Draw here: .png, .svg, .json, or .html (a page of one image)."
     ),
@@ -56,11 +59,14 @@ def look(
     as_json: bool = typer.Option(False, "--json", help="Distance: print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
 ) -> None:
-    """Draw where an image model looks, laid over your images; or what its filters, positions and heads are like."""
+    """Draw where an image model looks, or the encoder of a reader of words, laid over your images; or what its filters,
+    positions and heads are like."""
     from itertools import islice
 
     from jumok.data.images.sources import open_images
     from jumok.inspect.vision_files import MOST_IMAGES, Asked, check_what, write_maps
+    from jumok.inspect.vision_words import write_word_maps
+    from jumok.tasks.text_reader import TextReader
 
     require_text(label=label, kind=kind, what=what, start=start)
     asked = Asked(kind, layer, head, start, label)
@@ -81,14 +87,17 @@ def look(
     asked.check(out)
     model = _load(run, device)
     names, pixels = next(_batches(model, islice(open_images(images), MOST_IMAGES + 1), whole=True))
-    typer.echo(write_maps(model.model, pixels, names, model.classes.names, asked, out, dark))
+    if isinstance(model, TextReader):
+        typer.echo(write_word_maps(model, pixels, names, asked, out, dark))
+    else:
+        typer.echo(write_maps(model.model, pixels, names, model.classes.names, asked, out, dark))
 
 
 def _show(
     what: str,
     images: Sequence[Path],
     folder: Path | None,
-    model: TrainedImageClassifier,
+    model: TrainedImageClassifier | TrainedTextReader,
     out: Path | None,
     most: int,
     dark: bool,
@@ -100,7 +109,8 @@ def _show(
         if not images and folder is None:
             raise BadInput("--what distance is measured on images: name some, or a folder of them with --images")
         paths = [*images, *([folder] if folder is not None else [])]
-        found = measure_distances(model.model, (batch for _, batch in _batches(model, _spread(paths, most))), out, dark)
+        batches = (batch for _, batch in _batches(model, _spread(paths, most)))
+        found = measure_distances(_looker(model), batches, out, dark)
         typer.echo(json.dumps(found.to_json(), indent=1) if as_json else found.summary(), nl=as_json)
         if out is not None and not as_json:
             typer.echo(f"written: {out}")
@@ -108,17 +118,29 @@ def _show(
     if images or folder is not None or as_json:
         raise BadInput(f"--what {what} is about the model alone: leave out the images, --images and --json")
     assert out is not None
-    typer.echo((write_filters if what == "filters" else write_positions)(model.model, out, dark=dark))
+    typer.echo((write_filters if what == "filters" else write_positions)(_looker(model), out, dark=dark))
 
 
-def _load(run: Path, device: str) -> TrainedImageClassifier:
+def _load(run: Path, device: str) -> TrainedImageClassifier | TrainedTextReader:
     from jumok import api
-    from jumok.trained import TrainedImageClassifier
+    from jumok.inspect.vision_words import word_looker
+    from jumok.trained import TrainedImageClassifier, TrainedTextReader
 
     model = api.load(run, device)
-    if not isinstance(model, TrainedImageClassifier):
-        raise BadInput(f"{run} has learned {model.recipe.task}: to look at images, name a run of task: vision")
+    if isinstance(model, TrainedTextReader):
+        word_looker(model.model)  # what has no attention is refused before any image is read
+    elif not isinstance(model, TrainedImageClassifier):
+        raise BadInput(
+            f"{run} has learned {model.recipe.task}: to look at images, name a run of task: vision or recognition"
+        )
     return model
+
+
+def _looker(model: TrainedImageClassifier | TrainedTextReader) -> Looker:
+    from jumok.inspect.vision_words import word_looker
+    from jumok.tasks.text_reader import TextReader
+
+    return word_looker(model.model) if isinstance(model, TextReader) else model.model
 
 
 def _spread(paths: Sequence[Path], most: int) -> Iterator[RawImage]:
@@ -155,7 +177,7 @@ def _evenly(count: int, most: int) -> list[int]:
 
 
 def _batches(
-    model: TrainedImageClassifier, images: Iterable[RawImage], whole: bool = False
+    model: TrainedImageClassifier | TrainedTextReader, images: Iterable[RawImage], whole: bool = False
 ) -> Iterator[tuple[list[str], Tensor]]:
     """Names and bytes (B, C, H, W) of images as the model sees them. What cannot be read is refused where the `whole`
     is asked for, else left out with a word."""
@@ -163,9 +185,16 @@ def _batches(
     import torch
 
     from jumok.data.images.picture import BadPicture
+    from jumok.data.images.store import decoded
+    from jumok.tasks.text_reader import TextReader
 
     names, pixels = [], []
-    for image, made in model.prepared(images):
+    if isinstance(model, TextReader):
+        section = model.model.section
+        prepared = decoded(images, section.image, section.channels, model.resize)
+    else:
+        prepared = model.prepared(images)
+    for image, made in prepared:
         if isinstance(made, BadPicture):
             if whole:
                 raise made

@@ -48,11 +48,21 @@ def _load(run: Path, device: str) -> TrainedReader:
     from jumok import api
     from jumok.inspect.healthy import require_numbers
 
+    _refuse_words_in_pictures(run)
     model = api.load(run, device)
     if not isinstance(model, api.TrainedReader):
         raise BadInput(f"{run} has learned {model.recipe.task}: this needs a BERT, or a run that was made for reading")
     require_numbers(model.model)
     return model
+
+
+def _refuse_words_in_pictures(run: Path) -> None:
+    from jumok import api
+
+    if api.task_of(run) == "recognition":
+        raise BadInput(
+            f"{run} has learned to read words in pictures, and this is for texts: jumok read --run {run} word.png"
+        )
 
 
 def _require_finite(run: Path, values: npt.ArrayLike) -> None:
@@ -81,6 +91,7 @@ def predict(
     from jumok.streaming import open_output
 
     require_text(question=question, context=context)
+    _refuse_words_in_pictures(run)  # whatever else is asked for
     if api.task_of(run) == "vision":
         from jumok.cli.predict_images import predict_images
 

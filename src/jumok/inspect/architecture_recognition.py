@@ -110,6 +110,7 @@ def _head_part(head: CharacterHead, told: Told, more: str = "") -> Part:
 
 def _writing(model: WritingRecognizer, told: Told, seen: list[Part]) -> Drawn:
     writer, read = model.writer, seen[-1]
+    assert isinstance(writer.embedding, CharacterEmbedding)
     word, output = _characters_part(writer.embedding, told), _head_part(writer.head, told)
     if isinstance(writer, TransformerWriter):
         written = stack_parts(writer.decoder, told)

@@ -24,6 +24,7 @@ from jumok.layers.recurrent import KINDS, CellWeights, Recurrent, State
 from jumok.models.encoder import Encoder, reading_order
 from jumok.models.language import RecurrentLanguageModel
 from jumok.models.reader import RecurrentReader, TextLabeller, WordLabeller
+from jumok.models.recognizer import Recognizer
 from jumok.models.seq2seq import Seq2Seq
 from jumok.tasks.generator import Generator
 from jumok.tasks.translator import Translator
@@ -130,7 +131,8 @@ def gates_of(loaded: Any, sentence: str, layer: int | None = None) -> Gates:
         tokens, x_1LD = _read(loaded, model.reader, sentence)
         stack = [model.reader.recurrent]
     elif isinstance(model, nn.Module) and any(isinstance(module, Recurrent) for module in model.modules()):
-        raise BadInput("this model reads numbers, not a sentence: its gates are for Python, jumok.inspect.gates.read")
+        what = "pictures" if isinstance(model, Recognizer) else "numbers"
+        raise BadInput(f"this model reads {what}, not a sentence: its gates are for Python, jumok.inspect.gates.read")
     else:
         raise BadInput(
             "this model has no recurrence, and so no gates: choose a run of an RNN, LSTM or GRU. What a Transformer "

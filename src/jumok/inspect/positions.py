@@ -22,12 +22,16 @@ from jumok.errors import BadInput, did_you_mean
 from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal, rotate
 from jumok.layers.stack import Stack
 from jumok.models.bert import Bert
+from jumok.models.permuted import PermutedRecognizer
+from jumok.models.vit import Vit
 from jumok.tasks.answerer import Answerer
 from jumok.tasks.classifier import Classifier
 from jumok.tasks.filler import Filler
 from jumok.tasks.generator import Generator
+from jumok.tasks.image_classifier import ImageClassifier
 from jumok.tasks.series_forecaster import SeriesForecaster
 from jumok.tasks.tagger import Tagger
+from jumok.tasks.text_reader import TextReader
 from jumok.tasks.translator import Translator
 
 FORMAT = 1
@@ -143,7 +147,10 @@ def _check(length: int, width: int = 2) -> None:
 # ---------------------------------------------------------------- of a model
 
 
-Loaded = Translator | Generator | SeriesForecaster | Filler | Classifier | Tagger | Answerer  # what jumok.load() gives
+# what jumok.load() gives
+Loaded = (
+    Translator | Generator | SeriesForecaster | Filler | Classifier | Tagger | Answerer | ImageClassifier | TextReader
+)
 
 
 def positions_of(model: nn.Module | Loaded, length: int | None = None, trained: int | None = None) -> list[Positions]:
@@ -160,25 +167,38 @@ def positions_of(model: nn.Module | Loaded, length: int | None = None, trained: 
         length = 128 if trained is None else min(max(2 * trained, 2), 256)
     _check(length)
     stacks = [(name, module) for name, module in model.named_modules() if isinstance(module, Stack)]
-    if not stacks:
+    # what is added before a stack of blocks, or instead of one: a BERT's learned positions, a permuted reader's queries
+    added: list[tuple[str, Given | None]] = [
+        (name, module.positions) for name, module in model.named_modules() if isinstance(module, Bert)
+    ]
+    if isinstance(model, PermutedRecognizer):
+        added.append(("decoder", _as_learned(model.positions)))
+    if not stacks and not added:
         raise BadInput(
             "this model has no positions: it is recurrent, and a recurrent network reads words one after another. "
             "Transformers have them"
         )
     found: dict[str, Positions] = {}
-    # a BERT adds learned positions to its words before the stack
-    added = [(name, module.positions) for name, module in model.named_modules() if isinstance(module, Bert)]
     for name, given in [*((name, _positions_in(stack)) for name, stack in stacks), *added]:
         if given is None:
             continue
         label = _kind_of(given) if isinstance(given, Sinusoidal | Rotary) else f"{name or 'model'}: {_kind_of(given)}"
         found.setdefault(label, _described(given, label, length, trained))
+    if not found and any(isinstance(module, Vit) and module.positions is not None for module in model.modules()):
+        raise BadInput(
+            "the positions of this model are those of patches, which have a row and a column: they are shown by "
+            "jumok look --run RUN --what positions --out positions.png"
+        )
     if not found:
         raise BadInput("this model has no positions: it was trained with model.position: none")
     return list(found.values())
 
 
-def _longest_in_training(loaded: Loaded) -> int:
+def _longest_in_training(loaded: Loaded) -> int | None:
+    if isinstance(loaded, ImageClassifier):
+        return None
+    if isinstance(loaded, TextReader):
+        return loaded.model.section.max_length + 1  # with <eos>
     if isinstance(loaded, Translator):
         return loaded.max_length + 1  # with <eos> behind the source, or <sos> before the target
     if isinstance(loaded, Classifier | Tagger):
@@ -186,6 +206,13 @@ def _longest_in_training(loaded: Loaded) -> int:
     if isinstance(loaded, Answerer):
         return loaded.limits.max_length
     return loaded.layout.window if isinstance(loaded, SeriesForecaster) else loaded.window
+
+
+def _as_learned(table_TD: nn.Parameter) -> Learned:
+    places, width = table_TD.shape
+    made = Learned(width, places)
+    made.weight = table_TD
+    return made
 
 
 def _positions_in(stack: Stack) -> Given | None:

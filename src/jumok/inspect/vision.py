@@ -26,7 +26,7 @@ from jumok.inspect.healthy import require_numbers
 from jumok.inspect.record import record
 from jumok.inspect.rollout import rolled_encoder
 from jumok.inspect.view import View
-from jumok.models.vit import ImageLabeller
+from jumok.models.vit import ImageLabeller, Looker
 
 CELLS = 2**26  # weights that are kept at once: 256 MB
 WHOLE = {"class": "class token", "mean": "mean of all patches", "sequence": "patches as they are pooled"}
@@ -52,7 +52,7 @@ class Map:
 
 
 def attention_maps(
-    model: ImageLabeller,
+    model: Looker,
     images_BCHW: Tensor,
     layer: int | None = None,
     heads: Sequence[int | None] | None = None,
@@ -76,7 +76,7 @@ def attention_maps(
     return found
 
 
-def rollout_maps(model: ImageLabeller, images_BCHW: Tensor, place: int | None = None) -> list[Map]:
+def rollout_maps(model: Looker, images_BCHW: Tensor, place: int | None = None) -> list[Map]:
     """For each image: what arrives from its patches, through all layers."""
     grid = check_place(model, images_BCHW, place)
     found: list[Map] = []
@@ -111,7 +111,7 @@ class Looked:
     max_difference: float  # between what the layers returned and the weights applied to their values
 
 
-def looked(model: ImageLabeller, images_BCHW: Tensor, layers: Sequence[int]) -> Looked:
+def looked(model: Looker, images_BCHW: Tensor, layers: Sequence[int]) -> Looked:
     kept: list[Tensor] = []
     with looking(model), pooling(model, kept), torch.inference_mode(), record(model, layers=layers) as seen:
         model(on_device(model, images_BCHW))
@@ -123,7 +123,7 @@ def looked(model: ImageLabeller, images_BCHW: Tensor, layers: Sequence[int]) -> 
     return Looked(pooled_BT, tuple(weights[layer] for layer in layers), seen.max_difference)
 
 
-def every_layer(model: ImageLabeller, images_BCHW: Tensor) -> Iterator[Looked]:
+def every_layer(model: Looker, images_BCHW: Tensor) -> Iterator[Looked]:
     """All layers from the first to the last, as many at once as there is room for: each part is a forward by itself."""
     every = range(model.section.layers)
     together = max(1, room(model, images_BCHW) // len(images_BCHW))
@@ -131,7 +131,7 @@ def every_layer(model: ImageLabeller, images_BCHW: Tensor) -> Iterator[Looked]:
         yield looked(model, images_BCHW, every[first : first + together])
 
 
-def room(model: ImageLabeller, images_BCHW: Tensor, layers: int = 1) -> int:
+def room(model: Looker, images_BCHW: Tensor, layers: int = 1) -> int:
     """How many images can be looked at together, where the weights of so many layers are kept."""
     rows, columns = model.reader.grid(images_BCHW)
     tokens = model.reader.added + rows * columns
@@ -139,7 +139,7 @@ def room(model: ImageLabeller, images_BCHW: Tensor, layers: int = 1) -> int:
 
 
 @contextmanager
-def looking(model: ImageLabeller) -> Iterator[None]:
+def looking(model: Looker) -> Iterator[None]:
     """Inside the block the model does not learn: no dropout, all layers."""
     require_numbers(model)
     was_training = model.training
@@ -150,7 +150,7 @@ def looking(model: ImageLabeller) -> Iterator[None]:
         model.train(was_training)
 
 
-def on_device(model: ImageLabeller, images_BCHW: Tensor) -> Tensor:
+def on_device(model: Looker, images_BCHW: Tensor) -> Tensor:
     return images_BCHW.to(next(model.parameters()).device)
 
 
@@ -158,7 +158,7 @@ def on_device(model: ImageLabeller, images_BCHW: Tensor) -> Tensor:
 
 
 @contextmanager
-def pooling(model: ImageLabeller, kept: list[Tensor]) -> Iterator[None]:
+def pooling(model: Looker, kept: list[Tensor]) -> Iterator[None]:
     """Inside the block what sequence pooling weighs patches with is kept, (B, N)."""
     if model.weigh is None:
         yield
@@ -174,7 +174,7 @@ def pooling(model: ImageLabeller, kept: list[Tensor]) -> Iterator[None]:
         handle.remove()
 
 
-def pooled_share(model: ImageLabeller, tokens: int, images: int, kept: Sequence[Tensor]) -> Tensor:
+def pooled_share(model: Looker, tokens: int, images: int, kept: Sequence[Tensor]) -> Tensor:
     """(B, T): how much each token counts in what stands for the image."""
     start_BT = torch.zeros(images, tokens)
     added = model.reader.added
@@ -185,7 +185,7 @@ def pooled_share(model: ImageLabeller, tokens: int, images: int, kept: Sequence[
     return start_BT
 
 
-def start_of(model: ImageLabeller, pooled_BT: Tensor, place: int | None) -> Tensor:
+def start_of(model: Looker, pooled_BT: Tensor, place: int | None) -> Tensor:
     """q: who looks, (B, T)."""
     if place is None:
         return pooled_BT
@@ -194,7 +194,7 @@ def start_of(model: ImageLabeller, pooled_BT: Tensor, place: int | None) -> Tens
     return start_BT
 
 
-def from_name(model: ImageLabeller, place: int | None, grid: tuple[int, int]) -> str:
+def from_name(model: Looker, place: int | None, grid: tuple[int, int]) -> str:
     """In words, as in "patch 12 (row 1, column 4)"."""
     if place is None:
         return WHOLE[model.section.pooling]
@@ -205,7 +205,7 @@ def head_name(head: int | None) -> str:
     return "mean of heads" if head is None else f"head {head}"
 
 
-def _map(model: ImageLabeller, row_S: Tensor, grid: tuple[int, int], name: str, place: int | None) -> Map:
+def _map(model: Looker, row_S: Tensor, grid: tuple[int, int], name: str, place: int | None) -> Map:
     added = model.reader.added
     return Map(row_S[added:].reshape(grid).numpy().copy(), name, float(row_S[:added].sum()), place)
 
@@ -213,15 +213,15 @@ def _map(model: ImageLabeller, row_S: Tensor, grid: tuple[int, int], name: str, 
 # ---------------------------------------------------------------- what there is
 
 
-def last_layer(model: ImageLabeller) -> int:
+def last_layer(model: Looker) -> int:
     return model.section.layers - 1
 
 
-def check_view(model: ImageLabeller, layer: int | None, head: int | None) -> None:
+def check_view(model: Looker, layer: int | None, head: int | None) -> None:
     View(layer, head, "self").tap(model)
 
 
-def check_place(model: ImageLabeller, images_BCHW: Tensor, place: int | None) -> tuple[int, int]:
+def check_place(model: Looker, images_BCHW: Tensor, place: int | None) -> tuple[int, int]:
     """The grid of patches; a patch that is not in it is refused."""
     if images_BCHW.dim() != 4 or not len(images_BCHW):
         raise BadInput(f"images are (B, C, H, W) and one at least, not {tuple(images_BCHW.shape)}")

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.inspect.vision import every_layer, room
-from jumok.models.vit import ImageLabeller
+from jumok.models.vit import Looker
 
 Layer = tuple[int, int]  # of a convolutional network: kernel and stride
 
@@ -106,7 +106,7 @@ class Distances:
 
 
 def attention_distances(
-    model: ImageLabeller, images: Tensor | Iterable[Tensor], layers: Sequence[Layer] | None = None
+    model: Looker, images: Tensor | Iterable[Tensor], layers: Sequence[Layer] | None = None
 ) -> Distances:
     """Of images (B, C, H, W), or of several such batches of one size. `layers` are the CNN's, kernel and stride, as
     many for each layer of the model; without them a residual network's (`residual_layers`)."""
@@ -136,7 +136,7 @@ def attention_distances(
 
 
 def _sums(
-    model: ImageLabeller, images_BCHW: Tensor, image: tuple[int, int], grid: tuple[int, int]
+    model: Looker, images_BCHW: Tensor, image: tuple[int, int], grid: tuple[int, int]
 ) -> tuple[Tensor, Tensor, float]:
     """(L, H) each, summed over images: of distances and of what goes elsewhere."""
     added = model.reader.added

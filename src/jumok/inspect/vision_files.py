@@ -27,7 +27,7 @@ from jumok.inspect.vision import (
     read_place,
     rollout_maps,
 )
-from jumok.models.vit import ImageLabeller
+from jumok.models.vit import ImageLabeller, Looker
 
 if TYPE_CHECKING:
     from jumok.inspect.drawing import Format
@@ -80,7 +80,7 @@ def write_maps(
 ) -> str:
     """Draw maps over images into a file; what was drawn, in words."""
     asked.check(path)
-    _check_count(len(names), path)
+    check_count(len(names), path)
     grid = check_place(model, images_BCHW, None)
     place = None if asked.start is None else read_place(asked.start, grid)
     label = None if asked.label is None else label_number(asked.label, labels)
@@ -105,20 +105,46 @@ def write_maps(
     else:
         maps, heading = _maps(model, images_BCHW, labels, asked, place, label, grid)
         if path.suffix.lower() == ".json":
-            content = _json(names, labels, chances, maps, heading)
+            facts = [
+                {"name": name, "label": labels[int(row.argmax())], "probability": round(float(row.max()), 6)}
+                for name, row in zip(names, chances, strict=True)
+            ]
+            content = maps_as_json(facts, maps, heading)
         else:
-            from jumok.inspect.vision_picture import Shown, draw_maps
-
-            rows = zip(images_BCHW.cpu().numpy(), names, maps, said, strict=True)
-            shown = [Shown(image, Path(name).name, found, told) for image, name, found, told in rows]
             legend = "relevance" if asked.kind == "gradient" else "attention"
-            content = draw_maps(shown, heading, _format(path), legend=legend, dark=dark)
-    with disk_errors_named("writing the picture", path, "Choose another --out."):
-        replace_file(path, content)
+            content = drawn_maps(images_BCHW, names, said, maps, heading, path, legend, dark)
+    return write_told(path, content, names, said, heading)
+
+
+def drawn_maps(
+    images_BCHW: Tensor,
+    names: Sequence[str],
+    said: Sequence[str],
+    maps: Sequence[Sequence[Map]],
+    heading: str,
+    path: Path,
+    legend: str = "attention",
+    dark: bool = False,
+) -> bytes:
+    from jumok.inspect.vision_picture import Shown, draw_maps
+
+    rows = zip(images_BCHW.cpu().numpy(), names, maps, said, strict=True)
+    shown = [Shown(image, Path(name).name, found, told) for image, name, found, told in rows]
+    return draw_maps(shown, heading, _format(path), legend=legend, dark=dark)
+
+
+def maps_as_json(facts: Sequence[dict[str, Any]], maps: Sequence[Sequence[Map]], heading: str) -> str:
+    """`facts`: what is told of each image, beside its maps."""
+    images = [{**about, "maps": [each.to_json() for each in found]} for about, found in zip(facts, maps, strict=True)]
+    return _written({"about": heading, "images": images})
+
+
+def write_told(path: Path, content: str | bytes, names: Sequence[str], said: Sequence[str], heading: str) -> str:
+    _write(path, content)
     return "\n".join([*(f"{name}: {told}" for name, told in zip(names, said, strict=True)), f"{heading}: {path}"])
 
 
-def _check_count(images: int, path: Path) -> None:
+def check_count(images: int, path: Path) -> None:
     """Before any map is made: most of the time goes into them."""
     if path.suffix.lower() == ".html":
         if images != 1:
@@ -137,14 +163,21 @@ def _maps(
     grid: tuple[int, int],
 ) -> tuple[list[list[Map]], str]:
     """For each image its maps; and what they are."""
+    if asked.kind != "gradient":
+        return looking_maps(model, images_BCHW, asked, place, grid)
+    from jumok.inspect.vision_gradient import gradient_maps
+
+    found = gradient_maps(model, images_BCHW, [label] * len(images_BCHW), labels)
+    return [[one] for one in found], "gradient-weighted attention of all layers"
+
+
+def looking_maps(
+    model: Looker, images_BCHW: Tensor, asked: Asked, place: int | None, grid: tuple[int, int]
+) -> tuple[list[list[Map]], str]:
+    """The same of what needs no label: attention of a layer, or followed through all."""
     start = f"from {'the ' * (place is None)}{from_name(model, place, grid)}"
     if asked.kind == "rollout":
         return [[one] for one in rollout_maps(model, images_BCHW, place)], f"rollout of all layers, {start}"
-    if asked.kind == "gradient":
-        from jumok.inspect.vision_gradient import gradient_maps
-
-        found = gradient_maps(model, images_BCHW, [label] * len(images_BCHW), labels)
-        return [[one] for one in found], "gradient-weighted attention of all layers"
     layer = last_layer(model) if asked.layer is None else asked.layer
     heads = None if asked.head is None else [asked.head]
     return attention_maps(model, images_BCHW, layer, heads, place), f"attention of layer {layer}, {start}"
@@ -161,19 +194,6 @@ def _told(chances: Weights, labels: Sequence[str]) -> str:
     return f"{labels[best]} {100 * chances[best]:.0f} %"
 
 
-def _json(
-    names: Sequence[str], labels: Sequence[str], chances: Weights, maps: Sequence[Sequence[Map]], heading: str
-) -> str:
-    images = [
-        {
-            "name": name, "label": labels[int(row.argmax())], "probability": round(float(row.max()), 6),
-            "maps": [each.to_json() for each in found],
-        }
-        for name, row, found in zip(names, chances, maps, strict=True)
-    ]  # fmt: skip
-    return _written({"about": heading, "images": images})
-
-
 # ---------------------------------------------------------------- beyond one image
 
 
@@ -186,7 +206,7 @@ def check_what(what: str, path: Path | None) -> None:
         raise BadInput(f"--what {what} is drawn into a file: --out {what}.png (or .svg, .json)")
 
 
-def write_filters(model: ImageLabeller, path: Path, network: Filters | None = None, dark: bool = False) -> str:
+def write_filters(model: Looker, path: Path, network: Filters | None = None, dark: bool = False) -> str:
     """The first layer's filters, beside those of a CNN where there is one (`network_filters`)."""
     from jumok.inspect.vision_plots import draw_filters
     from jumok.inspect.vision_weights import principal_filters
@@ -200,7 +220,7 @@ def write_filters(model: ImageLabeller, path: Path, network: Filters | None = No
     return f"{len(groups[0].shares)} components of the {groups[0].name}, {share:.0f} % of its variance: {path}"
 
 
-def write_positions(model: ImageLabeller, path: Path, dark: bool = False) -> str:
+def write_positions(model: Looker, path: Path, dark: bool = False) -> str:
     from jumok.inspect.vision_plots import draw_positions
     from jumok.inspect.vision_weights import position_kind, position_similarity
 
@@ -214,9 +234,7 @@ def write_positions(model: ImageLabeller, path: Path, dark: bool = False) -> str
     return f"{kind} positions of {alike.shape[0]}×{alike.shape[1]} patches: {path}"
 
 
-def measure_distances(
-    model: ImageLabeller, batches: Iterable[Tensor], path: Path | None, dark: bool = False
-) -> Distances:
+def measure_distances(model: Looker, batches: Iterable[Tensor], path: Path | None, dark: bool = False) -> Distances:
     """Measured, and drawn where a file is named."""
     from jumok.inspect.vision_distance import attention_distances
     from jumok.inspect.vision_plots import draw_distances

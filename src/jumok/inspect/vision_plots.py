@@ -26,6 +26,7 @@ CELL, BETWEEN = 0.55, 0.06  # inches of a filter, and between two
 APART = 0.7  # inches between two groups of filters
 HEADS, NETWORK = "#0072b2", "#d55e00"
 LARGEST_GRID = 5.4  # inches
+LEAST_GRID = 1.4
 NETWORK_NAME = "a CNN of 3×3 layers, if it weighed its whole receptive field alike (its width: px)"
 
 
@@ -94,14 +95,14 @@ def _positions(alike: Weights, kind: str, dark: bool) -> Any:
     rows, columns = alike.shape[:2]
     mosaic = tiled(alike)
     scale = LARGEST_GRID / max(mosaic.shape)
-    width, height = mosaic.shape[1] * scale, mosaic.shape[0] * scale
+    # of a line of text there are few rows and many columns: their places are drawn higher than wide then
+    height, width = (max(LEAST_GRID, side * scale) for side in mosaic.shape)
     figure = sheet(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     _, paper = ink_and_paper(dark)
     colours = matplotlib.colormaps["cividis"].with_extremes(bad=paper)
     image = axes.imshow(mosaic, cmap=colours, vmin=-1, vmax=1, interpolation="nearest", aspect="auto")
-    thinned = max(1, -(-max(rows, columns) // 16))
-    down, across = (np.arange(0, size, thinned) for size in (rows, columns))
+    down, across = (np.arange(0, size, max(1, -(-size // 16))) for size in (rows, columns))
     axes.set_xticks(across * (columns + 1) + (columns - 1) / 2, [str(place) for place in across], fontsize=8)
     axes.set_yticks(down * (rows + 1) + (rows - 1) / 2, [str(place) for place in down], fontsize=8)
     axes.tick_params(length=0)

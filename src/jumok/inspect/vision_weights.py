@@ -21,7 +21,7 @@ from jumok.inspect.attention import Weights
 from jumok.inspect.healthy import require_numbers
 from jumok.layers.embedding import Patches
 from jumok.layers.position import Grid
-from jumok.models.vit import ImageLabeller
+from jumok.models.vit import Looker
 
 COMPONENTS = 28  # as many as the paper shows
 
@@ -38,7 +38,7 @@ class Filters:
         return {"name": self.name, "shares": list(self.shares), "filters": self.pictures.round(6).tolist()}
 
 
-def embedding_filters(model: ImageLabeller) -> Tensor:
+def embedding_filters(model: Looker) -> Tensor:
     """(D, C, h, w): what each channel looks for in a patch; of a convolutional stem, its first layer."""
     stem = model.reader.stem
     if isinstance(stem, Patches):
@@ -60,7 +60,7 @@ def first_filters(network: nn.Module | Tensor) -> Tensor:
     return found.detach().float().cpu()
 
 
-def principal_filters(model: ImageLabeller, components: int = COMPONENTS) -> Filters:
+def principal_filters(model: Looker, components: int = COMPONENTS) -> Filters:
     """The principal components of the embedding's filters, the strongest first."""
     require_numbers(model)
     filters = embedding_filters(model)
@@ -93,7 +93,7 @@ def network_filters(network: nn.Module | Tensor, most: int = COMPONENTS, name: s
     return Filters(filters[order].numpy(), name)
 
 
-def position_similarity(model: ImageLabeller, grid: tuple[int, int] | None = None) -> Weights:
+def position_similarity(model: Looker, grid: tuple[int, int] | None = None) -> Weights:
     """(h, w, h, w): the cosine of each place's position with all others."""
     positions = model.reader.positions
     if positions is None:
@@ -107,5 +107,5 @@ def position_similarity(model: ImageLabeller, grid: tuple[int, int] | None = Non
     return found
 
 
-def position_kind(model: ImageLabeller) -> str:
+def position_kind(model: Looker) -> str:
     return "learned" if isinstance(model.reader.positions, Grid) else "sinusoidal"

@@ -96,7 +96,15 @@ class Vit(nn.Module):
         return hidden
 
 
-class ImageLabeller(nn.Module):
+class Looker(nn.Module):
+    """A Vit, and how its tokens become one: what can be asked where it looks (inspect/vision.py)."""
+
+    section: VitSection
+    reader: Vit
+    weigh: nn.Linear | None  # of sequence pooling
+
+
+class ImageLabeller(Looker):
     """Scores of labels for images, W dropout(pool(h)) + b: (B, L)."""
 
     def __init__(self, section: VitSection, labels: int) -> None:

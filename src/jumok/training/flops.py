@@ -130,8 +130,9 @@ def _convolved(
     total, sides = 0, list(image)
     for layer, pool in zip_longest(layers, pools):
         assert isinstance(layer, nn.Conv2d)
-        measures = zip(sides, layer.padding, layer.kernel_size, layer.stride, strict=True)
-        sides = [(side + 2 * int(border) - kernel) // step + 1 for side, border, kernel, step in measures]
+        borders = [int(border) for border in layer.padding]  # never "same"
+        measures = zip(sides, borders, layer.kernel_size, layer.stride, strict=True)
+        sides = [(side + 2 * border - kernel) // step + 1 for side, border, kernel, step in measures]
         total += 2 * layer.weight.numel() * sides[0] * sides[1]
         sides = [side // by for side, by in zip(sides, pool or (1, 1), strict=True)]
     return total
