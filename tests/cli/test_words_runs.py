@@ -1,0 +1,80 @@
+"""Commands on runs that read words in pictures: the real thing, or a refusal that says what there is instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from asked import Ask
+from word_runs import words_recipe
+
+from jumok import api
+from jumok.cli.main import run as command
+from jumok.recipe import writing
+from jumok.training.run import RunFolder
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_text("hello\n", encoding="utf-8")
+    return tmp_path / "text.txt"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("predict --run RUN TEXT", "jumok read --run RUN word.png"),
+        ("predict --run RUN a.png b.png --csv", "jumok read --run RUN word.png"),
+        ("embed --run RUN TEXT", "jumok read --run RUN word.png"),
+        ("fill --run RUN [MASK]", "jumok read --run RUN word.png"),
+        ("evaluate --run RUN", "RUN has learned recognition: give --data with pictures of words and a labels file"),
+        ("evaluate --run RUN --text TEXT", "RUN is not a language model but a run of task: recognition"),
+        ("translate --run RUN hello", "RUN is not a translation run but one of task: recognition"),
+        ("score --run RUN --source TEXT --target TEXT", "RUN is not a translation run"),
+        ("attribute --run RUN hello", "RUN is not a translation run"),
+        ("ablate --run RUN --source TEXT --target TEXT", "RUN is not a translation run"),
+        ("align --run RUN --source TEXT --target TEXT", "RUN is not a translation run"),
+        ("generate --run RUN", "RUN is not a language model"),
+        ("forecast --run RUN", "RUN is not a forecaster"),
+        ("patterns --run RUN TEXT", "RUN has learned recognition: patterns are those of a BERT"),
+        ("gates --run RUN hello", "this model has no recurrence"),
+        ("gates --run COLUMNS hello", "this model reads pictures, not a sentence"),
+        ("positions --run COLUMNS", "this model has no positions: it is recurrent"),
+    ],
+)
+def test_what_is_for_other_models_is_refused_in_words(
+    words: str, said: str, ask: Ask, words_run: Path, columns_run: Path, text: Path
+) -> None:
+    places = {"RUN": str(words_run), "COLUMNS": str(columns_run), "TEXT": str(text)}
+    code, _, err = ask(*(places.get(word, word) for word in words.split()))
+    assert code == 2
+    assert said.replace("RUN", str(words_run)) in err
+
+
+def test_runs_and_describe(ask: Ask, words_run: Path, columns_run: Path) -> None:
+    code, out, err = ask("runs", words_run, columns_run)
+    assert code == 0, err
+    assert "permuted" in out
+    assert "crnn" in out
+    code, out, err = ask("describe", words_run)
+    assert code == 0, err
+    assert "Vision Transformer with a permuted decoder" in out
+    assert "B × 4 × 14" in out  # three digits and the end; ten digits and four that are none
+
+
+def test_averaged_it_reads(ask: Ask, words_run: Path, tmp_path: Path) -> None:
+    code, out, err = ask("average", "--run", words_run, "--last", "2", "--out", tmp_path / "averaged")
+    assert code == 0, err
+    assert f"jumok read --run {tmp_path / 'averaged'} word.png" in out
+    one, other, mean = (api.load(path, "cpu").model for path in (words_run, words_run, tmp_path / "averaged"))
+    steps = RunFolder(words_run)
+    assert steps.pointed("last") == 2
+    assert any((a != b).any() for a, b in zip(mean.parameters(), one.parameters(), strict=True))
+    assert other.charset == mean.charset
+
+
+@pytest.mark.full
+def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    recipe = words_recipe(render={"blur": 1.0, "noise": 1.0})
+    writing.write(recipe, tmp_path / "words.yaml") if hasattr(writing, "write") else None
+    assert command(["verify-resume", str(tmp_path / "words.yaml"), "--kills", "1"]) == 0
