@@ -32,7 +32,7 @@ from fontTools.ttLib import TTCollection, TTFont
 from fontTools.varLib import instancer
 from PIL import Image, ImageDraw, ImageFont
 
-from scene_text_font_packages import DROPPED, fetch, licence, package_names
+from scene_text_font_packages import fetch, left_out, licence, package_names
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 LATIN_POINTS = [*range(0x20, 0x7F), *range(0xA0, 0x100)]
@@ -206,8 +206,8 @@ def illegible(font: bytes) -> str:
 
 def made_of(face: Face, kind: str) -> tuple[bytes, str]:
     """The font, and why it is left out, if it is."""
-    if face.key in DROPPED:
-        return b"", DROPPED[face.key]
+    if why := left_out(face.key):
+        return b"", why
     try:
         font = cut(face, kind)
         why = illegible(font) if font else "lacks letters"
@@ -244,7 +244,7 @@ class Gathering:
             if count % 100 == 0:
                 print(f"  {kind}: {count} of {len(faces)} faces", flush=True)
                 self.keep()
-            asked = json.dumps([kind, face.number, face.location, LARGEST[kind], WHOLE_BLOCK, DROPPED.get(face.key)])
+            asked = json.dumps([kind, face.number, face.location, LARGEST[kind], WHOLE_BLOCK, left_out(face.key)])
             source = hashlib.sha256(Path(face.path).read_bytes() + asked.encode()).hexdigest()
             entry = {"family": face.family, "key": face.key, "style": face.style, "package": face.package}
             known = self.known.get(source, {})
@@ -282,11 +282,11 @@ class Gathering:
         self.stored.write_text(json.dumps(lists, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
     def report(self, kind: str, sheets: str | None) -> None:
-        left_out = defaultdict[str, list[str]](list)
+        missing = defaultdict[str, list[str]](list)
         for entry in self.entries.values():
             if entry["kind"] == kind and "why" in entry:
-                left_out[entry["why"]].append(f"{entry['family']} {entry['style']}")
-        for why, names in left_out.items():
+                missing[entry["why"]].append(f"{entry['family']} {entry['style']}")
+        for why, names in missing.items():
             print(f"{kind}: {len(names)} faces left out, {why}: {', '.join(names[:6])} …")
         written = [entry for entry in self.entries.values() if entry["kind"] == kind and "file" in entry]
         size, small = (sum(entry[what] for entry in written) / 1e6 for what in ("bytes", "compressed"))

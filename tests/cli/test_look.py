@@ -157,6 +157,45 @@ def test_what_is_refused(folder: Path, words: list[str], said: str, capsys: pyte
     assert not (folder / "x.png").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        ("ONE OTHER", "all.png"),
+        ("ONE --layer 0 --head 1 --from 1,3", "one.json"),
+        ("ONE --kind rollout --dark", "rollout.svg"),
+        ("--what filters", "filters.png"),
+        ("--what positions", "positions.json"),
+        ("ONE OTHER --what distance", "distance.json"),
+    ],
+)
+def test_where_a_reader_of_words_looks(
+    words: str, out: str, folder: Path, words_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert look(folder, *words.split(), "--out", str(tmp_path / out), name=str(words_run)) == 0, capsys.readouterr().err
+    assert str(tmp_path / out) in capsys.readouterr().out
+    if out == "one.json":
+        (told,) = json.loads((tmp_path / out).read_text(encoding="utf-8"))["images"]
+        assert set(told) == {"name", "text", "confidence", "maps"}
+        assert np.shape(told["maps"][0]["values"]) == (2, 12)
+        assert np.sum(told["maps"][0]["values"]) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_what_a_reader_of_words_cannot_show(
+    folder: Path, words_run: Path, columns_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run_name, words, said in (
+        (words_run, ["ONE", "--out", "OUT/x.html"], "a page is about labels"),
+        (words_run, ["ONE", "--kind", "gradient", "--out", "OUT/x.png"], "no labels"),
+        (words_run, ["ONE", "--from", "24", "--out", "OUT/x.png"], "2 rows of 12 patches"),
+        (words_run, ["BROKEN", "--out", "OUT/x.png"], "broken.png"),
+        (columns_run, ["ONE", "--out", "OUT/x.png"], "which have no attention"),
+        (columns_run, ["--what", "positions", "--out", "OUT/x.png"], "jumok attend"),
+    ):
+        assert look(folder, *words, name=str(run_name)) == 2
+        assert said in capsys.readouterr().err
+    assert not (folder / "x.png").exists()
+
+
 def test_a_model_without_positions_and_one_without_images(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert look(folder, "--what", "positions", "--out", "OUT/x.png", name="lost") == 2
     assert "has no positions" in capsys.readouterr().err

@@ -56,6 +56,16 @@ def test_a_run_shows_its_own(app: typer.Typer, tmp_path: Path) -> None:
             invoke(app, "--run", str(run), option, "16")
 
 
+def test_a_reader_of_words_shows_the_places_of_characters(app: typer.Typer, tmp_path: Path, words_run: Path) -> None:
+    out = tmp_path / "positions.json"
+    invoke(app, "--run", str(words_run), "--out", str(out))
+    (found,) = json.loads(out.read_text(encoding="utf-8"))["positions"]
+    assert (found["name"], found["trained"], found["length"]) == ("decoder: learned", 4, 8)  # three digits and <eos>
+    learned = api.load(words_run, "cpu").model.positions
+    assert found["table"][2] == pytest.approx(learned[2].tolist(), rel=1e-4)
+    assert found["table"][4] == [None] * learned.size(1)
+
+
 def test_what_cannot_be_is_refused(app: typer.Typer) -> None:
     with pytest.raises(BadInput, match=r'--kind: no positions "learnt".* "learned"'):
         invoke(app, "--kind", "learnt")

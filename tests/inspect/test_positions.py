@@ -25,8 +25,12 @@ from jumok.layers.multihead import Look, MultiHeadAttention
 from jumok.layers.position import Rotary
 from jumok.models.build import build
 from jumok.models.language import build_language_model
-from jumok.recipe import Seq2SeqSection, TransformerLanguageSection, TransformerSection
+from jumok.models.recognizer import Recognizer, build_recognizer
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import Seq2SeqSection, TransformerLanguageSection, TransformerSection, VitSection
 from jumok.recipe.models import Position
+from jumok.recipe.recognition import CharsetSection, RecognizerSection
+from jumok.text.charset import Charset
 
 SMALL = {"width": 16, "heads": 2, "feed_forward": 16}
 
@@ -34,6 +38,13 @@ SMALL = {"width": 16, "heads": 2, "feed_forward": 16}
 def translator(position: str, **options: Any) -> Any:
     section = TransformerSection(position=position, encoder_layers=1, decoder_layers=1, **SMALL, **options)  # type: ignore[arg-type]
     return build(section, 11, 11)
+
+
+def recognizer(encoder: Any, decoder: Any) -> Recognizer:
+    section = RecognizerSection(
+        encoder=encoder, decoder=decoder, max_length=5, **{**SMALL, "layers": 1, "decoder_heads": 2}
+    )  # type: ignore[arg-type]
+    return build_recognizer(section, Charset.of(CharsetSection(sets=("digits",))))
 
 
 # ---------------------------------------------------------------- numbers
@@ -134,6 +145,16 @@ def test_one_formula_is_told_once_and_the_length_follows_the_training() -> None:
     assert turned.table.shape == (300, 8)  # a head's width, and more rows than the table began with
 
 
+@pytest.mark.parametrize("encoder", ["vit", "recurrent"])
+def test_readers_of_words_have_places_of_characters(encoder: str) -> None:
+    permuted = recognizer(encoder, "permuted")
+    (found,) = positions_of(permuted, trained=6)
+    assert (found.kind, found.name, found.length, found.reach) == ("learned", "decoder: learned", 12, 6)
+    np.testing.assert_array_equal(found.table[:6], permuted.get_parameter("positions").detach().numpy())
+    (found,) = positions_of(recognizer(encoder, "transformer"))
+    assert found.kind == "sinusoidal"
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -147,6 +168,9 @@ def test_one_formula_is_told_once_and_the_length_follows_the_training() -> None:
         (lambda: formula("learned", trained=0), "above zero"),
         (lambda: positions_of(translator("none")), "model.position: none"),
         (lambda: positions_of(build(Seq2SeqSection(width=8, embedding=8), 9, 9)), "it is recurrent"),
+        (lambda: positions_of(recognizer("recurrent", "ctc")), "it is recurrent"),
+        (lambda: positions_of(recognizer("vit", "ctc")), "--what positions"),
+        (lambda: positions_of(ImageLabeller(VitSection(width=16, heads=2, layers=1), 3)), "--what positions"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(call: Callable[[], object], words: str) -> None:

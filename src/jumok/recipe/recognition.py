@@ -74,6 +74,9 @@ class Rendering(Section):
     )
     punctuation: Share = Field(0.1, description="Share of words with a mark before, after or around them.")
     size: int = Field(32, ge=8, le=128, description="Height of an em in pixels, of the glyphs that are kept.")
+    finer: int = Field(
+        2, ge=1, le=4, description="Points looked at for each pixel, down and across: letters of long words are narrow."
+    )
     colour: Share = Field(
         1.0, description="Share of pictures with colours, gradients and textures; the rest is black on white."
     )

@@ -26,7 +26,6 @@ from jumok.recipe.recognition import Rendering
 if TYPE_CHECKING:
     from jumok.data.rendering.atlas import Atlas
 
-FINER = (2, 2)  # points looked at for each pixel, down and across: long words are narrow
 LINE_DISTANCE = 1.15  # ems, to the next line of a text
 
 
@@ -88,7 +87,7 @@ class Renderer(nn.Module):
 
     def _coverage(self, line: Line, camera: Camera) -> Tensor:
         """How much ink there is on each pixel: (B, 1, H, W); and on some pictures a part of another line."""
-        high, wide = (side * finer for side, finer in zip(self.size, FINER, strict=True))
+        high, wide = (side * self.section.finer for side in self.size)
         device = line.left.device
         y_H = (torch.arange(high, device=device) + 0.5) / high
         x_W = (torch.arange(wide, device=device) + 0.5) / wide
@@ -109,7 +108,7 @@ class Renderer(nn.Module):
         ink_B1HW = ink_BP.view(count, 1, high, wide)
         weight_B = 0.25 * torch.randn(count, device=device).clamp(-1.5, 1.5)  # thinner, bolder
         ink_B1HW = ((ink_B1HW - 0.5) * 1.2 + 0.5 + weight_B[:, None, None, None] * ink_B1HW).clamp(0, 1)
-        return F.avg_pool2d(ink_B1HW, FINER)
+        return F.avg_pool2d(ink_B1HW, self.section.finer)
 
     def _centres(self, line: Line, camera: Camera) -> Tensor:
         advance_BL = self.table.measures[line.glyphs][..., 0]
