@@ -54,6 +54,21 @@ def test_pieces_give_the_gradient_of_the_whole(tmp_path: Path, room: int, error:
     assert "training.batch_tokens" in said[0]
 
 
+@pytest.mark.parametrize(
+    ("counted", "key"), [("tokens", "batch_tokens"), ("images", "batch_images"), ("words", "batch_images")]
+)
+def test_what_to_lower_is_what_batches_are_counted_in(
+    tmp_path: Path, counted: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Small, "counted", counted)
+    task, said = LineTask((2,)), list[str]()
+    task.objective = Small(1)
+    loop = make(tmp_path, task)
+    loop.step.say = said.append
+    loop._launch()
+    assert f"lower training.{key} (now " in said[0]
+
+
 def test_what_never_fits_is_said(tmp_path: Path) -> None:
     task = LineTask((3,))
     task.objective = Small(0)

@@ -32,6 +32,7 @@ def render(
     """Render words as a recipe does it: a sheet to look at, or a data set with its labels file."""
     from jumok import recipe as recipes
     from jumok.errors import BadInput
+    from jumok.files import check_file_place, check_folder_place
 
     if split not in ("train", "valid", "test"):
         raise BadInput(f"--split {split}: train, valid or test")
@@ -46,12 +47,14 @@ def render(
 
         if count > 600:
             raise BadInput(f"--count {count}: a sheet shows up to 600; give a folder to write them all")
+        check_file_place(out)
         write_rendered_sheet(out, list(_pictures(described, part, count, seed)), dark)
     else:
         from jumok.data.text_images.writing import write_lmdb, write_text_images
 
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadInput(f"{out} is there already: name a new folder")
+        check_folder_place(out)  # before fonts are looked for
         write = write_lmdb if out.suffix.lower() == ".lmdb" else write_text_images
         write(out, _pictures(described, part, count, seed))
     typer.echo(f"{count:,} word{'s' * (count > 1)}: {out}")

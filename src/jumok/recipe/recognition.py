@@ -164,7 +164,7 @@ class RecognizerSection(Section):
             channels=self.channels,
             patch=self.patch,
             width=self.width,
-            heads=self.heads,
+            heads=self.heads if self.encoder == "vit" else 1,
             layers=self.layers,
             feed_forward=self.feed_forward,
             position="sinusoidal" if self.width % 4 == 0 else "learned",

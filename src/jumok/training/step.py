@@ -90,7 +90,7 @@ class Step:
     @property
     def _size(self) -> str:
         """The key that says how large batches are, in words."""
-        key = "batch_images" if self.objective.counted == "images" else "batch_tokens"
+        key = "batch_images" if self.objective.counted in ("images", "words") else "batch_tokens"
         return f"training.{key} (now {getattr(self.training, key)})"
 
     @property
