@@ -60,26 +60,27 @@ PATTERNS = {
 }
 # Of the 465 fonts by Brian Kent (fonts-aenigma) those of which PP-OCRv4 reads more than a tenth of the letters wrong
 UNREAD = """
-aftermath amalgamateo arthritis bandwidth bendsquaresol bevel bewilder bewilderthick binary binarys bitblocksttf
-bitlimito blackoninaut blackoninautredux bleaksegments bocuma bocumabatty bocumadent brassknuckle brassknuckless
-brassknucklestar brigadoom brigadoomwide candystripe chintzycpushadow circulate claw codeoflife collectiveo
-collectivero collectivers collectives combustionplain combustiontall compliantconfuseo compliantconfuses dashdot
-dastardly dblayer decrepit dlet doublebogey dyphusion dystorque ecliptic editundodot editundoline encapsulate
-encapsulateplain entangled entangledlayerb enthusesolid euphoricd falsepositive fasciitwigs fatboyslimbltc flipside
-foreshadow foreshadowol gaposisoutline gasping gather gathergapped genotypeh genotyperh gesture gestureslant
-goosebumps goosebumpsii granular grapple graveyard gravitatesegments graze gyrose gyroseshift hackslash headdingmaker
-hearts holes inertia itlivesintheswamp jasper jaspersolid jawbreakerol jeopardize jeopardizethick jupitercrash
-katalystactive katalystinactive keyridge keyridgealt kirbynokirakizzu konector konectoreerie konectoro licoricestrings
-linedings loopy lowdown lyneous lyneouslinear mincer minikaliberott mishmashfuse mishmashxo mobilize nucleus numskull
-nymonak obloquyoutline obstacle obstaclelines opiated orbicular overhead perfectdark pincers pindownplain pindownx
-pindownxplain pneumaticstall powderworks pseudo qbicle qlumpyshadow quantumflat quantumflathollow quantumround
-quantumroundhollow quantumtaper queasy queasyoutline quillexperimentalo quillexperimentals reasonshadow redundant
-revertround rotundoutline saturdaynight saturdaynightr saunder scalelines scalelinesmaze sequence setbacktt skullcapz
-slender slenderwide snailets spaciousoutline spastic spheroids spheroidsx suprageniuscurves swirled syndrome synthetic
-syracuse systematictt tearful technique techniqueol typesourceextolo unanimous underscore underwhelmedoutline
-unexploredgalaxieswo unlearned upraise vertigo volatile wager wagerlost wagerwon wayward waywardshadow weaver whatever
-wigglysquiggly wincing wyvernwings wyvernwingswyde xmaslights yourcomplexi yourcomplexo zenith zephyreangust
-zerovelocity zirconia zirconiacubic zoetrope zurklezoutline zurklezsolid
+aftermath amalgamateo arthritis bandwidth bendsquaresol bevel bewilder bewilderthick binary binarys binaryx binaryxs
+bitblocksttf bitlimito blackoninaut blackoninautredux bleaksegments bocuma bocumabatty bocumadent brassknuckle
+brassknuckless brassknucklestar brigadoom brigadoomwide candystripe chintzycpushadow circulate claw codeoflife
+collectiveo collectivero collectivers collectives combustionplain combustiontall compliantconfuseo compliantconfuses
+darkside dashdot dastardly dblayer decrepit dlet doublebogey dyphusion dystorque ecliptic editundodot editundoline
+encapsulate encapsulateplain entangled entangledlayerb enthusesolid euphoricd falsepositive falsepositiveround fascii
+fasciitwigs fatboyslimbltc flipside foreshadow foreshadowol gaposisoutline gasping gather gathergapped genotypeh
+genotyperh gesture gestureslant goosebumps goosebumpsii granular grapple graveyard gravitatesegments graze gyrose
+gyroseshift hackslash hairball headdingmaker hearts holes inertia itlivesintheswamp jasper jaspersolid jawbreakerol
+jeopardize jeopardizethick jupitercrash katalystactive katalystinactive keyridge keyridgealt kirbynokirakizzu knot
+konector konectoreerie konectoro licoricestrings linedings loopy lowdown lyneous lyneouslinear lynx mincer
+minikaliberott mishmashfuse mishmashxo mobilize nucleus numskull nymonak obloquyoutline obstacle obstaclelines opiated
+orbicular overhead perfectdark pincers pindown pindownplain pindownx pindownxplain plasmadripempty pneumaticstall
+powderworks pseudo qbicle qlumpyshadow quantumflat quantumflathollow quantumround quantumroundhollow quantumtaper
+queasy queasyoutline quillexperimentalo quillexperimentals reasonshadow redundant revertround rotundoutline
+saturdaynight saturdaynightr saunder scalelines scalelinesmaze sequence setbacktt skullcapz slender slenderwide
+snailets spaciousoutline spastic spheroids spheroidsx suprageniuscurves swirled syndrome synthetic syracuse
+systematictt tearful technique techniqueol tonik typesourceextolo unanimous underscore underwhelmedoutline
+unexploredgalaxieswo unlearned upraise vertigo volatile wager wagerlost wagerwon waver wayward waywardshadow weaver
+whatever wigglysquiggly wincing wyvernwings wyvernwingswyde xeroxmalfunction xmaslights yourcomplexi yourcomplexo
+zenith zephyreangust zerovelocity zirconia zirconiacubic zoetrope zurklezoutline zurklezsolid
 """
 
 

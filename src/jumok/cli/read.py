@@ -37,7 +37,7 @@ def read(
     fast: bool = typer.Option(False, "--fast", help="Read with the CTC head of a model that has one: faster."),
     beam: int = typer.Option(1, help="Readings followed at once, of models that write character by character."),
     turn: bool = typer.Option(False, "--turn", help="Try pictures more than twice as high as wide turned, too."),
-    precision: str = typer.Option("float32", help="float32 or bfloat16: faster, with small differences."),
+    precision: str = typer.Option("float32", help="float32, bfloat16 or int8: less is faster, with small differences."),
     boxes: Path | None = typer.Option(
         None,
         "--boxes",
@@ -48,8 +48,9 @@ def read(
     """Read the word in each picture: its name, the text, and how sure the model is."""
     from jumok import api
     from jumok.inspect.healthy import require_numbers
+    from jumok.layers.packed import known_precision
     from jumok.streaming import open_output
-    from jumok.tasks.text_reader import PRECISIONS, TextReader, Way
+    from jumok.tasks.text_reader import TextReader, Way
 
     if as_json and as_csv:
         raise BadInput("give --json or --csv, not both")
@@ -60,11 +61,9 @@ def read(
     reader = api.load(run, device)
     assert isinstance(reader, TextReader)
     require_numbers(reader.model)
-    if precision not in PRECISIONS:
-        raise BadInput(f"--precision {precision}: {' or '.join(PRECISIONS)}")
-    way = Way(fast, beam, turn, precision)
+    way = Way(fast, beam, turn, known_precision(precision))
     form = Form(as_json, as_csv, characters, turn, boxes is not None)
-    with options_as_typed("fast", "beam"):
+    with options_as_typed("fast", "beam", "precision"):
         reader.check(way)
     broken: list[str] = []
     with open_output(None) as output:

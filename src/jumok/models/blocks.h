@@ -10,7 +10,6 @@
 #include "products.h"
 
 enum { NO_NORM, LAYER_NORM, RMS_NORM };
-enum { RELU, GELU, SILU, SWIGLU };
 
 typedef struct {
     number kind;
@@ -79,21 +78,19 @@ static void turn(float *x, const float *turns, number width) {
     }
 }
 
+/* What `linear` does not do itself: SiLU, and SwiGLU. */
 static void activate(const Stack *stack, float *wide, number rows) {
     const number inner = stack->feed_forward, columns = stack->activation == SWIGLU ? 2 * inner : inner;
 #pragma omp for schedule(static)
     for (number n = 0; n < rows; n++) {
         float *from = wide + n * columns;
-        if (stack->activation == GELU)
-            for (number k = 0; k < inner; k++) from[k] *= 0.5f + 0.5f * erff(from[k] * 0.70710678f);
-        else
-            for (number k = 0; k < inner; k += LANES) {
-                lanes v = {0};
-                const size_t bytes = (size_t)(inner - k < LANES ? inner - k : LANES) * sizeof(float);
-                memcpy(&v, from + k, bytes);
-                v /= 1.0f + exponential(-v);
-                memcpy(from + k, &v, bytes);
-            }
+        for (number k = 0; k < inner; k += LANES) {
+            lanes v = {0};
+            const size_t bytes = (size_t)(inner - k < LANES ? inner - k : LANES) * sizeof(float);
+            memcpy(&v, from + k, bytes);
+            v /= 1.0f + exponential(-v);
+            memcpy(from + k, &v, bytes);
+        }
         if (stack->activation == SWIGLU)
             for (number k = 0; k < inner; k++) from[k] *= from[inner + k];
     }
@@ -118,6 +115,47 @@ static void look(const Stack *stack, const float *query, const float *key, const
         if (covered)
             for (number t = 0; t < count; t++) covered[t] += share * score[t];
     }
+}
+
+/* Whether `look_at_all` can do it: no table of scores, a head in whole registers, and room for its keys and values. */
+static int can_look_at_all(const Stack *stack, const Positions *positions, number count) {
+    return !positions->relative && stack->head_width % 16 == 0 && count * stack->head_width <= 1 << 14;
+}
+
+/* The heads of one group of all `count` words of a sentence look at each other. `wide` has queries, keys and values of
+   each, `columns` from word to word. The products go through the tiles of `linear`: keys transposed, values in panels. */
+static void look_at_all(const Stack *stack, const float *wide, number columns, number group, number count, float *out) {
+    const number width = stack->head_width, each = stack->heads / stack->groups, queries = stack->heads * width;
+    const number key_panels = (count + PANEL - 1) / PANEL, value_panels = (width + PANEL - 1) / PANEL;
+    const float *key = wide + queries + group * width, *value = key + stack->groups * width;
+    float keys[key_panels * width * PANEL], values[value_panels * count * PANEL];
+    float query[ROWS * width], score[ROWS * count];
+    lanes tile[12][2];
+    for (number p = 0; p < key_panels; p++)
+        transpose(key + p * PANEL * columns, columns, count - p * PANEL, width, keys + p * width * PANEL, PANEL, PANEL);
+    for (number p = 0; p < value_panels; p++) {
+        const number many = width - p * PANEL < PANEL ? width - p * PANEL : PANEL;
+        float *to = values + p * count * PANEL;
+        if (many < PANEL) memset(to, 0, (size_t)(count * PANEL) * sizeof(float));
+        for (number t = 0; t < count; t++)
+            memcpy(to + t * PANEL, value + t * columns + p * PANEL, (size_t)many * sizeof(float));
+    }
+    for (number h = group * each; h < (group + 1) * each; h++)
+        for (number n = 0; n < count; n += ROWS) {
+            const number rows = count - n < ROWS ? count - n : ROWS;
+            for (number r = 0; r < rows; r++)
+                memcpy(query + r * width, wide + (n + r) * columns + h * width, (size_t)width * sizeof(float));
+            for (number p = 0; p < key_panels; p++) {
+                tiles[FLOAT32][rows - 1](query, width, keys + p * width * PANEL, tile);
+                for (number r = 0; r < rows; r++) put(score + r * count + p * PANEL, tile[r], count - p * PANEL);
+            }
+            for (number r = 0; r < rows; r++) softmax(score + r * count, count, 0);
+            for (number p = 0; p < value_panels; p++) {
+                tiles[FLOAT32][rows - 1](score, count, values + p * count * PANEL, tile);
+                for (number r = 0; r < rows; r++)
+                    put(out + (n + r) * queries + h * width + p * PANEL, tile[r], width - p * PANEL);
+            }
+        }
 }
 
 /* ------------------------------------------------------------ sublayers */
@@ -147,7 +185,7 @@ static const float *before(const Stack *stack, const Norm *norm, number rows, co
 static void after(const Stack *stack, const Linear *map, const Norm *norm, const float *from, number rows,
                   const Room *room) {
     const number width = stack->width;
-    linear(map, from, rows, room->normed, width, 0, room);
+    linear(map, from, rows, room->normed, width, NONE, room);
 #pragma omp for schedule(static)
     for (number n = 0; n < rows; n++) {
         float *x = room->x + n * width;
@@ -158,9 +196,9 @@ static void after(const Stack *stack, const Linear *map, const Norm *norm, const
 
 static void feed_forward(const Stack *stack, const Block *block, number rows, const Room *room) {
     const number columns = block->inner.outputs;
-    const int relu = stack->activation == RELU;
-    linear(&block->inner, before(stack, &block->feed_norm, rows, room), rows, room->wide, columns, relu, room);
-    if (!relu) activate(stack, room->wide, rows);
+    const float *from = before(stack, &block->feed_norm, rows, room);
+    linear(&block->inner, from, rows, room->wide, columns, stack->activation, room);
+    if (stack->activation == SILU || stack->activation == SWIGLU) activate(stack, room->wide, rows);
     const float *inner = room->wide;
     if (columns != stack->feed_forward) { /* the gates lie between the rows: close the gaps */
 #pragma omp single

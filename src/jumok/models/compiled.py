@@ -20,7 +20,7 @@ from jumok.data.batch import Sequences
 from jumok.layers.block import Block
 from jumok.layers.cache import join_coverage
 from jumok.layers.packed import Precision
-from jumok.models.native import library
+from jumok.models.native import computes, library
 from jumok.models.native_stack import NUMBER, POINTER, Linear, NativeStack, Packer
 from jumok.models.transformer import Transformer
 
@@ -138,12 +138,7 @@ class Cache:
 
 def compiles(model: Transformer, precision: Precision) -> bool:
     """Whether transformer.c can be compiled here, with threads, and knows this precision and these widths."""
-    found = library()
-    if found is None or not (found.jumok_has_threads() or torch.get_num_threads() == 1):
-        return False
-    known = {"float32": 1, "bfloat16": found.jumok_has_bfloat16(), "int8": found.jumok_has_int8()}
-    together = {"float32": 1, "bfloat16": 2, "int8": 4}[precision]  # inputs that are multiplied at once
-    return bool(known[precision]) and model.section.width % together == model.section.feed_forward % together == 0
+    return computes(precision, model.section.width, model.section.feed_forward)
 
 
 class CompiledTransformer:

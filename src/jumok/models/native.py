@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from jumok.layers.c_library import c_library
+from jumok.layers.packed import Precision
 
 SOURCE = Path(__file__).with_name("transformer.c")
 
@@ -26,9 +27,19 @@ def library() -> ctypes.CDLL | None:
     for name in ("jumok_panel", "jumok_has_int8", "jumok_has_bfloat16", "jumok_has_threads"):
         function = getattr(loaded, name)
         function.restype, function.argtypes = ctypes.c_longlong, []
-    for name in ("jumok_read", "jumok_step", "jumok_best"):
+    for name in ("jumok_read", "jumok_encode", "jumok_step", "jumok_best", "jumok_gelu"):
         getattr(loaded, name).restype = None
     return loaded
+
+
+def computes(precision: Precision, *inputs: int) -> bool:
+    """Whether there is a library, with threads, that knows this precision, and maps of so many inputs in it."""
+    found = library()
+    if found is None or not (found.jumok_has_threads() or torch.get_num_threads() == 1):
+        return False
+    known = {"float32": 1, "bfloat16": found.jumok_has_bfloat16(), "int8": found.jumok_has_int8()}
+    together = {"float32": 1, "bfloat16": 2, "int8": 4}[precision]  # inputs that are multiplied at once
+    return bool(known[precision]) and all(width % together == 0 for width in inputs)
 
 
 def best_of(values_NV: Tensor, count: int) -> tuple[Tensor, Tensor] | None:

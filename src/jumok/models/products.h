@@ -13,6 +13,7 @@ enum { ROWS = 6 };
 enum { PANEL = 2 * LANES, CHUNK = 8 * ROWS, FEW = 8 }; /* columns of a tile; rows that use a panel before the next */
 
 enum { FLOAT32, INT8, BFLOAT16 };
+enum { RELU, GELU, SILU, SWIGLU, NONE };
 
 typedef struct {
     number inputs, outputs, kind;
@@ -115,6 +116,14 @@ typedef void Tile(const void *x, number inputs, const void *w, lanes out[][2]);
 static Tile *const tiles[3][12] = {ALL(float), ALL(int8), ALL(bfloat)}; /* by the kind of product */
 static const number bytes[3] = {4, 1, 2};
 
+/* A row of a tile to where it belongs; most are whole. */
+static inline void put(float *to, const lanes tile[2], number columns) {
+    if (columns >= PANEL)
+        *(lanes *)to = tile[0], *(lanes *)(to + LANES) = tile[1];
+    else
+        memcpy(to, tile, (size_t)columns * sizeof(float));
+}
+
 /* A row in fewer bits, as the products of its kind want it.
    INT8: x ~ scale * (rounded - 128). What is not a number stays so in the scale.
    BFLOAT16: the upper 16 bits of each float, to the nearest, ties to even. */
@@ -138,8 +147,8 @@ static void round_row(number kind, const float *x, number inputs, uint8_t *round
     }
 }
 
-/* out = x W + b, or max(0, x W + b), (rows, outputs) with `stride` between rows of out. */
-static void linear(const Linear *map, const float *x, number rows, float *out, number stride, int relu,
+/* out = f(x W + b), (rows, outputs) with `stride` between rows of out; f is RELU, GELU or nothing. */
+static void linear(const Linear *map, const float *x, number rows, float *out, number stride, number activation,
                    const Room *room) {
     const number inputs = map->inputs, outputs = map->outputs, panels = (outputs + PANEL - 1) / PANEL;
     const number chunks = (rows + CHUNK - 1) / CHUNK, size = bytes[map->kind], row = inputs * size;
@@ -178,8 +187,9 @@ static void linear(const Linear *map, const float *x, number rows, float *out, n
             const lanes left = *(const lanes *)bias, right = *(const lanes *)(bias + LANES);
             for (int r = 0; r < count; r++) {
                 tile[r][0] += left, tile[r][1] += right;
-                if (relu) tile[r][0] = positive(tile[r][0]), tile[r][1] = positive(tile[r][1]);
-                memcpy(out + (n + r) * stride + column, tile[r], (size_t)columns * sizeof(float));
+                if (activation == RELU) tile[r][0] = positive(tile[r][0]), tile[r][1] = positive(tile[r][1]);
+                if (activation == GELU) tile[r][0] = gelu(tile[r][0]), tile[r][1] = gelu(tile[r][1]);
+                put(out + (n + r) * stride + column, tile[r], columns);
             }
         }
     }

@@ -48,7 +48,7 @@ void jumok_read(const Stack *stack, const Positions *positions, const Room *room
         for (number l = 0; l < stack->layers; l++) {
             const Block *block = stack->blocks + l;
             const float *from = before(stack, &block->attention_norm, rows, room);
-            linear(&block->project, from, rows, room->wide, columns, 0, room);
+            linear(&block->project, from, rows, room->wide, columns, NONE, room);
             if (positions->turns) {
 #pragma omp for schedule(static)
                 for (number n = 0; n < rows; n++)
@@ -56,8 +56,13 @@ void jumok_read(const Stack *stack, const Positions *positions, const Room *room
                         turn(room->wide + n * columns + h * width, positions->turns + position[n] * 2 * width, width);
             }
 #pragma omp for schedule(static)
-            for (number unit = 0; unit < rows * stack->groups; unit++) {
-                const number n = unit / stack->groups, g = unit % stack->groups;
+            for (number unit = 0; unit < stack->groups * rows; unit++) { /* few long sentences: threads share groups */
+                const number n = unit % rows, g = unit / rows;
+                if (can_look_at_all(stack, positions, length[n])) {
+                    if (n == first[n])
+                        look_at_all(stack, room->wide + n * columns, columns, g, length[n], room->seen + n * queries);
+                    continue;
+                }
                 const float *start = room->wide + first[n] * columns + queries + g * width;
                 look(stack, room->wide + n * columns + g * each * width, start, start + keys, columns, NULL, length[n],
                      bias_of(stack, positions, g, position[n]), positions->reach,
@@ -68,8 +73,34 @@ void jumok_read(const Stack *stack, const Positions *positions, const Room *room
         }
         finish(stack, rows, room);
         for (number part = 0; part < count; part++)
-            linear(memory + part, room->x, rows, out + part * rows * keys, keys, 0, room);
+            linear(memory + part, room->x, rows, out + part * rows * keys, keys, NONE, room);
     }
+}
+
+/* A stack by itself: `x` is (sequences, length, width), and so is `out`. Each thread has a room and takes so many
+   sequences at a time that what it works on stays in its cache; `row`, `position`, `first` and `lengths` are what
+   `jumok_read` wants to know of so many. */
+void jumok_encode(const Stack *stack, const Positions *positions, const Room *rooms, number threads, number sequences,
+                  number length, number together, const int64_t *row, const int64_t *position, const int64_t *first,
+                  const int64_t *lengths, const float *x, float *out) {
+    (void)threads;
+#pragma omp parallel for schedule(dynamic) num_threads((int)threads)
+    for (number n = 0; n < sequences; n += together) {
+#ifdef _OPENMP
+        Room room = rooms[omp_get_thread_num()];
+#else
+        Room room = rooms[0];
+#endif
+        const number many = sequences - n < together ? sequences - n : together;
+        Stack own = *stack;
+        own.embedding = x + n * length * stack->width;
+        room.x = out + n * length * stack->width;
+        jumok_read(&own, positions, &room, 1, many * length, row, position, first, lengths, NULL, 0, NULL);
+    }
+}
+
+void jumok_gelu(const float *x, number count, float *out) { /* for tests */
+    for (number k = 0; k < count; k++) out[k] = gelu((lanes){0} + x[k])[0];
 }
 
 typedef struct {
@@ -99,7 +130,7 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
             const Block *block = stack->blocks + l;
             float *past = step->past[l];
             const float *from = before(stack, &block->attention_norm, rows, room);
-            linear(&block->project, from, rows, room->wide, columns, 0, room);
+            linear(&block->project, from, rows, room->wide, columns, NONE, room);
 #pragma omp for schedule(static)
             for (number unit = 0; unit < rows * stack->groups; unit++) {
                 const number n = unit / stack->groups, g = unit % stack->groups, at = step->position[n];
@@ -118,7 +149,7 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
             }
             after(stack, &block->output, &block->attention_norm, room->seen, rows, room);
             from = before(stack, &block->cross_norm, rows, room);
-            linear(&block->cross_query, from, rows, room->wide, queries, 0, room);
+            linear(&block->cross_query, from, rows, room->wide, queries, NONE, room);
             const number parts = step->covered ? 1 : stack->groups; /* one thread sums up what a row covers */
 #pragma omp for schedule(static)
             for (number unit = 0; unit < rows * parts; unit++) {
@@ -136,7 +167,7 @@ void jumok_step(const Stack *stack, const Positions *positions, const Room *room
         }
         finish(stack, rows, room);
         const number words = head->outputs;
-        linear(head, room->x, rows, step->out, words, 0, room);
+        linear(head, room->x, rows, step->out, words, NONE, room);
 #pragma omp for schedule(static)
         for (number n = 0; n < rows; n++) {
             const float sum = softmax(step->out + n * words, words, 1);

@@ -18,6 +18,7 @@ from jumok.layers.linear import for_products, linear
 from jumok.layers.position import Grid, SinusoidalGrid
 from jumok.layers.stack import Stack
 from jumok.models.bert import SPREAD
+from jumok.models.native_encoder import encoded
 from jumok.recipe import VitSection
 from jumok.recipe.models import grid_of
 
@@ -92,8 +93,7 @@ class Vit(nn.Module):
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         """(B, T, D) of images (B, C, H, W) with values from 0 to 255: the class token, registers, patches by rows."""
-        hidden: Tensor = self.encoder(self.embedded(images_BCHW))
-        return hidden
+        return encoded(self.encoder, self.embedded(images_BCHW))
 
 
 class Looker(nn.Module):

@@ -22,7 +22,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -32,8 +32,11 @@ from jumok.data.images.picture import BadPicture, Fit, fit, pixels_of
 from jumok.data.images.raw import Pixels, RawImage
 from jumok.data.images.sources import open_images
 from jumok.errors import BadInput, Failure
+from jumok.layers.packed import PRECISIONS, Precision
+from jumok.models.native_encoder import encoding_in, usable
 from jumok.models.recognizer import Recognizer
 from jumok.models.recognizer_decoders import WritingRecognizer
+from jumok.models.recognizer_encoders import VitEncoder
 from jumok.recipe.sections import WIDEST_BEAM
 from jumok.search.pictures import search_pictures
 from jumok.text.charset import Charset
@@ -43,8 +46,6 @@ TALL = 2  # times as high as wide: from here on a picture may be a word that was
 TURNS = (0, 90, 270)  # degrees, against the clock
 
 Image = str | Path | Pixels
-Precision = Literal["float32", "bfloat16"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 Size = tuple[int, int]  # height, width
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -65,7 +66,7 @@ class Way:
     fast: bool = False  # by the CTC head of a model that has one beside its decoder
     beam: int = 1  # readings that are followed at once, of a decoder that writes one character after the other
     turn: bool = False  # try tall pictures turned, too
-    precision: Precision = "float32"  # bfloat16: faster, with small differences
+    precision: Precision = "float32"  # bfloat16, int8: faster, with small differences
 
 
 class Seen(NamedTuple):
@@ -86,6 +87,11 @@ class TextReader:
     def has_fast(self) -> bool:
         """Whether the model has a CTC head beside its decoder."""
         return self.model.section.decoder == "permuted" and self.model.section.ctc > 0
+
+    @property
+    def has_int8(self) -> bool:
+        encoder = self.model.encoder
+        return isinstance(encoder, VitEncoder) and usable(encoder.vit.encoder, "int8")
 
     @property
     def rows(self) -> int:
@@ -119,7 +125,12 @@ class TextReader:
         if not 1 <= way.beam <= WIDEST_BEAM:
             raise BadInput(f"beam {way.beam}: readings that are followed at once are 1 to {WIDEST_BEAM}")
         if way.precision not in PRECISIONS:
-            raise BadInput(f"precision {way.precision}: {' or '.join(PRECISIONS)}")
+            raise BadInput(f"precision {way.precision}: {', '.join(PRECISIONS[:-1])} or {PRECISIONS[-1]}")
+        if way.precision == "int8" and not self.has_int8:
+            raise BadInput(
+                "precision int8 is for models that look with a ViT (encoder: vit), on a processor with AVX512-VNNI and "
+                "with a C compiler: read in bfloat16 or float32"
+            )
         if way.fast and not self.has_fast:
             raise BadInput(
                 f"fast is for models with a CTC head beside their decoder; this one (decoder: {section.decoder}) has "
@@ -134,7 +145,7 @@ class TextReader:
 
     def prepared(self, images: Iterable[RawImage]) -> Pixels:
         """(N, C, H, W), as the model looks at them."""
-        made = []
+        made: list[Pixels] = []
         for views in ahead(images, lambda image: self._views(image, Way(), None), self.rows):
             if views.broken is not None:
                 raise views.broken
@@ -154,7 +165,9 @@ class TextReader:
     def _look(self, images_NCHW: Pixels, way: Way) -> list[Read]:
         self.model.eval()
         images = torch.from_numpy(np.array(images_NCHW)).to(self.device)  # a store gives what cannot be written to
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=way.precision == "bfloat16"):
+        # int8 is the encoder's alone: what is before and after it goes in bfloat16 then
+        half = torch.autocast(self.device.type, torch.bfloat16, enabled=way.precision != "float32")
+        with half, encoding_in(way.precision):
             if way.beam > 1 and isinstance(self.model, WritingRecognizer):
                 made = search_pictures(self.model, images, way.beam)
             else:
