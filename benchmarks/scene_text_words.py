@@ -22,7 +22,8 @@ LONGEST = 25
 
 
 def refuse_test_data() -> None:
-    """From here on no file of the test set can be opened in this process, nor in one that it starts with Python."""
+    """From here on this process cannot open a file of the test set. Those that it starts draw glyphs of fonts, and are
+    given nothing else."""
 
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes):

@@ -142,6 +142,11 @@ def test_texts_outside_the_charset_are_told_before_training(tmp_path: Path) -> N
         ({"data": {"train": {"grammar": "en-fr"}}}, "rendered: words"),
         ({"render": {"texts": {"words": 0, "letters": 0, "numbers": 0}}}, "nothing would be written"),
         ({"training": {"metric": "bleu"}}, "training.metric"),
+        ({"data": {"resize": "pad"}}, "rendered words fill their pictures"),
+        ({"augment": {"resized_crop": 0.5}}, "cuts letters off"),
+        ({"augment": {"crop": 2}}, "is said in render"),
+        ({"data": {"train": {"rendered": "words", "split": "test"}}}, "words and fonts of training"),
+        ({"model": {"decoder": "permuted", "decoder_heads": 2, "max_length": 13}}, r"or no CTC head \(ctc: 0\)"),
     ],
 )
 def test_recipes_that_make_no_sense(keys: dict[str, Any], said: str) -> None:
@@ -162,3 +167,30 @@ def test_what_is_the_same() -> None:
     read = torch.tensor([[5, 6], [5, 6], [PAD, PAD]])
     assert same(read, true).tolist() == [True, False, True]
     assert same(torch.zeros(3, 0, dtype=torch.long), true).tolist() == [False, False, True]
+
+
+def test_seeds_of_any_size_and_labels_that_are_missing(tmp_path: Path) -> None:
+    task = task_of(recipe_of(seed=2**63 - 1))
+    assert len(task.batches(0)[0]) == 16
+    grey = np.full((20, 40, 1), 90, np.uint8)
+    write_text_images(tmp_path / "words", [(grey, "12"), (grey, "7")])
+    (tmp_path / "words" / "labels.tsv").unlink()
+    with pytest.raises(BadInput, match="it is not said what is written there"):
+        task_of(recipe_of(data={"train": {"images": [str(tmp_path / "words")]}, "valid": None}))
+
+
+def test_words_that_columns_cannot_say_are_told(tmp_path: Path) -> None:
+    grey = np.full((20, 40, 1), 90, np.uint8)
+    texts = ["1111111", "1212121", "11", "777777"]  # 13, 7, 3 and 11 columns
+    write_text_images(tmp_path / "words", [(grey, text) for text in texts])
+    said: list[str] = []
+    files = {"train": {"images": [str(tmp_path / "words")]}, "valid": {"rendered": "words", "pairs": 5}}
+    task_of(recipe_of(data=files, model={"max_length": 7}), said)
+    assert any("1 picture cannot be learned from by CTC" in line for line in said)
+
+
+def test_the_doctor_does_not_count_what_has_no_end(tmp_path: Path) -> None:
+    from jumok.training.doctor.examine import examine
+
+    report = examine(recipe_of(training={"updates": 2}), tmp_path / "run", trial=False)
+    assert not [finding for finding in report.findings if "see only" in finding.what]

@@ -17,8 +17,6 @@ from jumok.text.jamo import (
     VOWELS,
     apart,
     is_syllable,
-    letters_of,
-    syllable_of,
     together,
 )
 
@@ -47,24 +45,6 @@ def test_arrays_and_tensors_are_the_same() -> None:
     )
 
 
-def test_letters_by_their_names() -> None:
-    assert letters_of("한") == ("ㅎ", "ㅏ", "ㄴ")
-    assert letters_of("가") == ("ㄱ", "ㅏ", "")
-    assert letters_of("힣") == ("ㅎ", "ㅣ", "ㅎ")
-    assert syllable_of("ㄱ", "ㅡ", "ㄹ") == "글"
-    for place in np.random.default_rng().integers(0, SYLLABLES, 200):
-        syllable = chr(FIRST_SYLLABLE + place)
-        assert syllable_of(*letters_of(syllable)) == syllable
-
-
 @pytest.mark.parametrize("text", ["", "a", "ㄱ", "한글", chr(FIRST_SYLLABLE - 1), chr(LAST_SYLLABLE + 1)])
 def test_what_is_no_syllable(text: str) -> None:
     assert not is_syllable(text)
-    with pytest.raises(ValueError, match="not a Hangul syllable"):
-        letters_of(text)
-
-
-@pytest.mark.parametrize("letters", [("ㅏ", "ㅏ", ""), ("ㄱ", "ㄱ", ""), ("ㄱ", "ㅏ", "ㄸ")])
-def test_letters_that_make_no_syllable(letters: tuple[str, str, str]) -> None:
-    with pytest.raises(ValueError, match="no syllable"):
-        syllable_of(*letters)

@@ -31,6 +31,7 @@ def render(
 ) -> None:
     """Render words as a recipe does it: a sheet to look at, or a data set with its labels file."""
     from jumok import recipe as recipes
+    from jumok.data.images.raw import SUFFIXES
     from jumok.errors import BadInput
     from jumok.files import check_file_place, check_folder_place
 
@@ -42,6 +43,8 @@ def render(
         raise BadInput(
             f"{recipe} has the task {described.task}: give a recipe of task recognition, for example permuted"
         )
+    if out.suffix.lower() in {*SUFFIXES, ".svg", ".pdf", ".html", ".zip", ".tar"} - {".png"}:
+        raise BadInput(f"--out {out}: a sheet is a .png file; a data set a folder, or NAME.lmdb")
     if out.suffix.lower() == ".png":
         from jumok.inspect.rendered_sheet import write_rendered_sheet
 

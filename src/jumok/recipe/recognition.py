@@ -149,10 +149,12 @@ class RecognizerSection(Section):
             raise ValueError("model: image of a recurrent encoder: the height must be a multiple of 16, the width of 4")
         if self.encoder == "recurrent" and self.width % 2:
             raise ValueError(f"model: width {self.width} must be even: two directions share it")
-        if self.decoder == "ctc" and self.columns < self.max_length:
+        writes_columns = self.decoder == "ctc" or (self.decoder == "permuted" and self.ctc)
+        if writes_columns and self.columns < self.max_length:
+            head = ", or no CTC head (ctc: 0)" * (self.decoder == "permuted")
             raise ValueError(
                 f"model: {self.columns} columns cannot hold max_length {self.max_length} characters: "
-                "a wider image or narrower patches"
+                f"a wider image or narrower patches{head}"
             )
         return self
 

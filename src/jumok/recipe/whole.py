@@ -189,6 +189,18 @@ class Recipe(Section):
             raise ValueError("augment.flip: a word in a mirror is another word")
         elif self.augment.mixes:
             raise ValueError("augment: mixup and cutmix mix labels, and two words cannot be mixed")
+        elif self.augment.resized_crop:
+            raise ValueError("augment.resized_crop cuts letters off, and the text would still have them")
+        else:
+            self._rendering_fits()
+
+    def _rendering_fits(self) -> None:
+        if self.data.resize == "pad" and any(corpus.rendered for corpus in self._corpora()):
+            raise ValueError("data.resize: pad: rendered words fill their pictures, so others are squashed to that")
+        if any(corpus.rendered and corpus.split not in (None, "train") for corpus in self.data.train):
+            raise ValueError("data.train.split: what is learned from are the words and fonts of training")
+        if self.augment != Augmentation() and not any(corpus.images for corpus in self.data.train):
+            raise ValueError("augment is for pictures from files; how rendered words are varied is said in render")
 
     def _examples_fit(self) -> None:
         """Examples for tasks with labels, and for nobody else; and what belongs to such tasks alone."""

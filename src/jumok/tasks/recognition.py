@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ import torch
 
 from jumok.data.images.augment import Augment
 from jumok.data.images.order import Order
+from jumok.data.images.raw import RawImage
+from jumok.data.images.sources import ImageSource
 from jumok.data.images.store import ImageStore, open_store
 from jumok.data.layout import IntArray
 from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
@@ -68,6 +71,7 @@ class Endless:
 
     size: int
     batches: int
+    endless: ClassVar[bool] = True
 
     def pairs(self, place: int, key: tuple[int, ...]) -> IntArray:
         start = (key[2] * self.batches + place) * self.size
@@ -79,12 +83,19 @@ class Pictured:
     """Pictures from files, with their texts as the model writes them."""
 
     store: ImageStore
-    ids: Numbers  # (N, T)
-    lengths: Numbers  # (N,); -1: left out
-    numbers: Numbers  # those that are learned from, or validated on
+    ids: Numbers  # (texts, T), of each text that there is
+    lengths: Numbers  # (texts,); -1: left out
+    numbers: Numbers  # pictures that are learned from, or validated on
+
+    def unsayable(self, columns: int) -> int:
+        """Pictures whose text so many columns cannot say: a blank stands between equal letters."""
+        letters = self.ids[:, :-1]
+        doubled = ((letters[:, 1:] == letters[:, :-1]) & (letters[:, 1:] > END)).sum(axis=1)
+        return int((self.lengths + doubled > columns)[self.store.labels[self.numbers]].sum())
 
     def batch(self, indices: Numbers, corpus: int = 0) -> PicturedWords:
-        arrays = (self.ids[indices], self.lengths[indices], np.ascontiguousarray(self.store.images[indices]))
+        texts = self.store.labels[indices]
+        arrays = (self.ids[texts], self.lengths[texts], np.ascontiguousarray(self.store.images[indices]))
         return PicturedWords(*map(torch.from_numpy, arrays), indices=tuple(indices.tolist()), corpus=corpus)
 
 
@@ -93,10 +104,10 @@ class RecognitionTask:
 
     objective: RecognitionObjective
 
-    def __init__(self, recipe: Recipe, device: torch.device, say: Say, charset: Charset | None = None) -> None:
+    def __init__(self, recipe: Recipe, device: torch.device, say: Say) -> None:
         assert isinstance(recipe.model, RecognizerSection)
         self.recipe, self.device, self.section = recipe, device, recipe.model
-        self.charset = charset or Charset.of(recipe.charset)
+        self.charset = Charset.of(recipe.charset)
         training = recipe.training
         self.words: RenderedWords | None = None
         if any(corpus.rendered for corpus in recipe.data.train):
@@ -134,8 +145,14 @@ class RecognitionTask:
         source = open_text_images(corpus.images, corpus.fields)
         for note in source.notes():
             say(note)
-        store = open_store(source, section.image, section.channels, recipe.data.resize, say)
-        return pictured(store, self.charset, section.max_length, recipe.charset.outside == "skip", say)
+        store = open_store(Labelled(source), section.image, section.channels, recipe.data.resize, say)
+        found = pictured(store, self.charset, section.max_length, recipe.charset.outside == "skip", say)
+        if section.decoder == "ctc" and (count := found.unsayable(section.columns)):
+            say(
+                f"{count:,} picture{'s' * (count > 1)} cannot be learned from by CTC: equal letters side by side need "
+                f"a column between them, and there are {section.columns}. A wider model.image has more"
+            )
+        return found
 
     def _validation(self, say: Say) -> Iterator[Pictured | PicturedWords]:
         """What is validated on: the corpora named for it; or words and fonts kept back; or pictures kept back."""
@@ -223,7 +240,7 @@ class RecognitionTask:
         )
 
     def _seed(self, corpus: int) -> int:
-        return self.recipe.seed * 1000 + corpus
+        return (self.recipe.seed * 1000 + corpus) % 2**63
 
     def name_batch(self, batch: WordBatch) -> str:
         source = self.sources[batch.corpus]
@@ -253,6 +270,22 @@ class RecognitionTask:
             loss += weight * float(sums[0]) / count
             right += weight * float(sums[1]) / count
         return {"loss": loss / sum(weights), "accuracy": right / sum(weights)}
+
+
+class Labelled:
+    """Pictures of a source, all of which say what is written there."""
+
+    def __init__(self, source: ImageSource) -> None:
+        self.source, self.key = source, source.key
+
+    def __iter__(self) -> Iterator[RawImage]:
+        for image in self.source:
+            if image.label is None:
+                raise BadInput(
+                    f"{image.name}: it is not said what is written there. Name a folder or zip with a labels file "
+                    "(labels.txt: a picture, a tab, its text), an LMDB, a table, or the labels file itself"
+                )
+            yield image
 
 
 def read_charset(file: Path) -> Charset:
@@ -300,8 +333,10 @@ def pictured(store: ImageStore, charset: Charset, max_length: int, skip: bool, s
         if len(row) > max_length:
             continue
         ids[number, : len(row)], ids[number, len(row)], lengths[number] = row, END, len(row)
-    per_image = lengths[store.labels]
-    numbers = np.flatnonzero(per_image >= 0)
+    numbers = np.flatnonzero(lengths[store.labels] >= 0)
     if not len(numbers):
-        raise BadInput("none of the pictures can be learned from: all their texts have characters outside the charset")
-    return Pictured(store, ids[store.labels], per_image, numbers)
+        raise BadInput(
+            f"none of the pictures can be learned from: all their texts have characters outside the charset or are "
+            f"longer than model.max_length {max_length}"
+        )
+    return Pictured(store, ids, lengths, numbers)

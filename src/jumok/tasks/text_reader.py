@@ -4,6 +4,10 @@ How sure it is of a word is the probability of all of it: each character, and th
 
     p(word | picture) = Π p(y_t | …) · p(end | …)
 
+That is exact for decoders that write from left to right. A `permuted` model that has looked again gives each character
+given all others, and CTC the largest probability of each character's columns times that of all blanks: sureness, but
+not a probability of the whole word.
+
 Pictures are decoded and brought to the model's size by threads, ahead of the model, which reads many of them together.
 All have one size then, so their order does not matter.
 
@@ -54,7 +58,7 @@ Made = TypeVar("Made")
 @dataclass(frozen=True)
 class Read:
     text: str
-    confidence: float  # p(word | picture)
+    confidence: float  # of all of it (see above)
     characters: tuple[tuple[str, float], ...]  # each with its probability
     turned: int = 0  # degrees, against the clock, that the picture was turned by before it was read
 

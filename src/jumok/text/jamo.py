@@ -45,20 +45,3 @@ def together(lead: Numbers, vowel: Numbers, tail: Numbers) -> Numbers:
 
 def is_syllable(character: str) -> bool:
     return len(character) == 1 and FIRST_SYLLABLE <= ord(character) <= LAST_SYLLABLE
-
-
-def letters_of(syllable: str) -> tuple[str, str, str]:
-    """한 as ("ㅎ", "ㅏ", "ㄴ"); the tail is "" where there is none."""
-    if not is_syllable(syllable):
-        raise ValueError(f"not a Hangul syllable: {syllable!r}")
-    lead, vowel, tail = apart(ord(syllable) - FIRST_SYLLABLE)
-    return LEADS[lead], VOWELS[vowel], TAILS[tail]
-
-
-def syllable_of(lead: str, vowel: str, tail: str = "") -> str:
-    """("ㅎ", "ㅏ", "ㄴ") as 한."""
-    try:
-        place = together(LEADS.index(lead), VOWELS.index(vowel), TAILS.index(tail))
-    except ValueError:
-        raise ValueError(f"no syllable begins with {lead!r}, {vowel!r} and ends with {tail!r}") from None
-    return chr(FIRST_SYLLABLE + place)

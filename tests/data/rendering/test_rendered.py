@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from small_fonts import FONTS, section, words_of
 
+from jumok.data.rendering import rendered
 from jumok.data.rendering.rendered import RenderedWords
 from jumok.data.rendering.table import GlyphTable
 from jumok.errors import BadInput
@@ -64,3 +67,18 @@ def test_a_space_is_a_gap_and_rare_signs_come_from_the_fonts_that_have_them(seed
     line = GlyphTable(words.atlas, 24).lay_out(torch.from_numpy(glyphs), torch.zeros(1), torch.zeros(1, 20))
     top = min(int(words.atlas.top[glyphs[0, place]]) for place in (0, 2, 3))
     assert float(line.top) == top  # not that of the space, whose cell is empty
+
+
+def test_a_character_that_no_font_really_draws_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = section(held_out_fonts=0)
+    whole = rendered.open_atlas
+
+    def without_eight(faces: Any, characters: Any, em: int, say: Any) -> Any:
+        atlas = whole(faces, characters, em, say)
+        atlas.index = atlas.index.copy()
+        atlas.index[:, list(characters).index("8")] = 0
+        return atlas
+
+    monkeypatch.setattr(rendered, "open_atlas", without_eight)
+    with pytest.raises(BadInput, match="no font draws 8 as a letter"):
+        words_of(made)

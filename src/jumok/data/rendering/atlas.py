@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.folders import clear_abandoned, default_cache, make_whole
+from jumok.data.folders import META, clear_abandoned, default_cache, make_whole
 from jumok.data.rendering.face import Face
 from jumok.data.rendering.glyphs import Cell, Drawn, Job, draw_all
 from jumok.data.rendering.processes import cores, in_processes
@@ -73,7 +73,11 @@ def open_atlas(faces: Sequence[Face], characters: Sequence[str], em: int, say: S
         clear_abandoned(folder.parent)
         make_whole(folder, (MASKS, ADVANCE, BOXES, INDEX), lambda files: _write(files, faces, characters, em))
 
-    return Atlas.open_or_make(folder, make, say)
+    known = (folder / META).exists()
+    atlas = Atlas.open_or_make(folder, make, say)
+    for note in atlas.notes() if known else ():  # what is left out is left out of every run
+        say(note)
+    return atlas
 
 
 def _key(faces: Sequence[Face], characters: Sequence[str], em: int) -> str:

@@ -91,8 +91,8 @@ def compress(images: Tensor, share: float, quanta: Tensor) -> Tensor:
     steps = torch.arange(8, device=device)
     cosines = torch.cos(math.pi / 8 * (steps[None] + 0.5) * steps[:, None]) / 2
     cosines = torch.cat([cosines[:1] / math.sqrt(2), cosines[1:]])
-    quality_B = 1 + 39 * torch.rand(len(rows), device=device) ** 2  # a fiftieth of it: how coarse
-    scale_B = (quality_B / 12)[:, None, None, None, None, None]
+    coarse_B = 1 + 39 * torch.rand(len(rows), device=device) ** 2  # in twelfths of the table above
+    scale_B = (coarse_B / 12)[:, None, None, None, None, None]
     blocks = part[:, :, :high, :wide].reshape(*part.shape[:2], high // 8, 8, wide // 8, 8) - 128
     waves = torch.einsum("ui,bchiwj,vj->bchuwv", cosines, blocks, cosines)
     grid = (quanta[:, None, :] * scale_B).clamp(min=1)

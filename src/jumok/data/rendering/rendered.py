@@ -30,6 +30,7 @@ Say = Callable[[str], None]
 Split = Literal["train", "valid", "test"]
 Numbers = npt.NDArray[np.int64]
 TRIES = 6  # fonts drawn for a word
+SHOWN = 20  # characters named in a message
 
 
 class RenderedWords:
@@ -41,6 +42,13 @@ class RenderedWords:
         self.charset, self.split = charset, split
         self.faces = faces_of(section, charset, split, say)
         self.atlas: Atlas = open_atlas(self.faces, charset.characters, section.size, say)
+        drawn = (self.atlas.index > 0).any(axis=0)
+        if not drawn.all():  # fonts have them, but not as anything that could be read
+            lost = ", ".join(charset.characters[place] for place in np.flatnonzero(~drawn)[:SHOWN])
+            raise BadInput(
+                f"no font draws {lost} as a letter (nothing, a box, or far too large). Install other fonts, name some "
+                "(render.fonts), or leave these characters out of the charset"
+            )
         self.texts = Texts(section, charset, split, max_length)
         for note in self.texts.notes:
             say(note)
@@ -67,7 +75,7 @@ class RenderedWords:
         """Glyphs (B, L) of a font that has them all."""
         there = np.arange(ids.shape[1]) < lengths[:, None]
         with np.errstate(over="ignore"):
-            dice = Dice(numbers.astype(np.uint64) * np.uint64(2**31 - 1) + np.uint64(seed))
+            dice = Dice(numbers.astype(np.uint64) * np.uint64(2**31 - 1) + np.uint64(seed % 2**64))
         starts, sizes = self._families.starts, self._families.sizes
         family = dice.choice(len(starts), "family", TRIES)
         face = self._families.faces[starts[family] + dice.words("face", TRIES).astype(np.int64) % sizes[family]]

@@ -102,7 +102,8 @@ def _know_plan(recipe: Recipe, task: Task, report: Report) -> None:
     epochs = training.updates * training.accumulate / batches if batches else None
     report.know("data", sizes=task.sizes(), batches_per_epoch=batches, updates=training.updates, epochs=epochs)
     report.know("model", kind=recipe.model.kind, parameters=sum(p.numel() for p in task.objective.parameters()))
-    if epochs is not None and epochs < 1:
+    endless = any(getattr(layout, "endless", False) for layout in getattr(plan, "layouts", ()))
+    if epochs is not None and epochs < 1 and not endless:
         what = f"{training.updates:,} updates see only {epochs:.0%} of the training data"
         todo = f"training.updates={-(-batches // training.accumulate)} sees all of it once"
         report.add("note", "data", what, "training.updates", todo)
