@@ -66,6 +66,7 @@ def test_one_word_is_one_word(ask: Ask, recipe: Path, tmp_path: Path) -> None:
         ("RECIPE --out OUT/folder.png", "it is a folder"),
         ("RECIPE --out OUT/words.yaml", "is there already"),
         ("RECIPE --out OUT/words.yaml/words", "is a file, not a folder"),
+        ("RECIPE --out OUT/sheet.jpg", "a sheet is a .png file"),
         ("nowhere --out OUT/x.png", "no recipe"),
     ],
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from jumok.data.images.raw import RawImage
     from jumok.tasks.text_reader import Read, TextReader
 
-AT_ONCE = 128  # lines
+BLOCK = 1 << 16  # bytes of a pipe
 
 
 def read(
@@ -69,13 +71,8 @@ def read(
     with open_output(None) as output:
         if as_csv:
             output.write([form.head()])
-        lines: list[str] = []
         for name, one, box in _read(reader, images or [], boxes, way, broken):
-            lines.append(form.line(name, one, box))
-            if len(lines) == AT_ONCE:
-                output.write(lines)
-                lines = []
-        output.write(lines)
+            output.write([form.line(name, one, box)])  # at once: whatever happens next, what was read is not lost
     if broken:
         what = "picture" if boxes is None else "box"
         count = f"{len(broken)} {what}{('s' if boxes is None else 'es') * (len(broken) > 1)}"
@@ -89,12 +86,13 @@ def _read(
     from jumok.data.images.picture import BadPicture
 
     given: list[Any] = []  # the boxes of those that the reader has taken
-    source = _pictures(paths, broken) if boxes is None else _boxed(reader, paths[0], boxes, given, broken)
-    for number, seen in enumerate(reader.stream(source, way)):
-        if isinstance(seen.read, BadPicture):
-            _tell(seen.read, broken)
-        else:
-            yield seen.image.name, seen.read, given[number] if boxes is not None else None
+    groups = _groups(paths, broken) if boxes is None else [_boxed(reader, paths[0], boxes, given, broken)]
+    for group in groups:
+        for number, seen in enumerate(reader.stream(group, way)):
+            if isinstance(seen.read, BadPicture):
+                _tell(seen.read, broken)
+            else:
+                yield seen.image.name, seen.read, given[number] if boxes is not None else None
 
 
 def _boxed(reader: TextReader, path: str, file: Path, given: list[Any], broken: list[str]) -> Iterator[RawImage]:
@@ -116,17 +114,65 @@ def _boxed(reader: TextReader, path: str, file: Path, given: list[Any], broken: 
 # ---------------------------------------------------------------- what is read
 
 
-def _pictures(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
-    """What is named on the command line, or by the lines of a pipe. What cannot be opened is told, and the rest goes
-    on: an error here would take with it the pictures that are being decoded."""
+def _groups(paths: Sequence[str], broken: list[str]) -> Iterator[Iterator[RawImage]]:
+    """What is named on the command line; or by the lines of a pipe, as many of them together as are there: what stays
+    open and says nothing for a while must not hold back what it has said before."""
+    if paths:
+        yield _pictures(paths, broken, patterns=True)
+        return
+    if sys.stdin.isatty():
+        raise BadInput("name pictures, a folder or a pattern; or pipe paths in, one a line")
+    pipe = _Pipe(sys.stdin)
+    while pipe.is_open:
+        yield _pictures(pipe.now(), broken, patterns=False)
+
+
+class _Pipe:
+    """The lines of a pipe, in groups."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._lines = _arriving(file)
+        self.is_open = True
+
+    def now(self) -> Iterator[str]:
+        """The next lines, up to where one would have to wait for more."""
+        for line in self._lines:
+            if line is None:
+                return
+            if path := line.rstrip("\r\n"):
+                yield path
+        self.is_open = False
+
+
+def _arriving(file: TextIO) -> Iterator[str | None]:
+    """Lines, and None before each wait."""
+    try:
+        number = file.fileno() if os.name == "posix" else None  # elsewhere nobody tells whether there is something
+    except (OSError, ValueError):
+        number = None
+    if number is None:
+        yield from file
+        return
+    decoder = codecs.getincrementaldecoder(file.encoding)(file.errors or "strict")
+    text = io.IncrementalNewlineDecoder(decoder, translate=True)
+    begun, data = "", b"begun"
+    while data:
+        if not select.select([number], [], [], 0)[0]:
+            yield None
+        data = os.read(number, BLOCK)
+        *lines, begun = (begun + text.decode(data, final=not data)).split("\n")
+        yield from lines
+    yield begun
+
+
+def _pictures(paths: Iterable[str], broken: list[str], patterns: bool) -> Iterator[RawImage]:
+    """What cannot be opened is told, and the rest goes on: an error here would take with it the pictures that are being
+    decoded."""
     from jumok.recipe.reading import matching
 
-    if not paths and sys.stdin.isatty():
-        raise BadInput("name pictures, a folder or a pattern; or pipe paths in, one a line")
-    named: Iterable[str] = paths or (path for line in sys.stdin if (path := line.rstrip("\r\n")))
-    for path in named:
+    for path in paths:
         try:
-            found = matching(path, folders=True) if paths else [path]
+            found = matching(path, folders=True) if patterns else [path]
             for one in found:
                 yield from _opened(Path(one), broken)
         except BadInput as error:
@@ -134,7 +180,7 @@ def _pictures(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
 
 
 def _opened(path: Path, broken: list[str]) -> Iterator[RawImage]:
-    """The pictures of a file; or all below a folder, whatever its labels say: what is wrong with one is told of it."""
+    """The pictures of a file; or all below a folder or in an archive, whatever labels say there."""
     from jumok.cli.predict_images import pictures_in
     from jumok.data.images.folders import read_file, stamp_of
     from jumok.data.images.raw import RawImage, shown
@@ -147,6 +193,9 @@ def _opened(path: Path, broken: list[str]) -> Iterator[RawImage]:
     except OSError as error:
         raise BadInput(f"{shown(path)}: cannot be read: {error.strerror or error}") from None
     if not files:  # a file; or a folder with an LMDB; or one with nothing in it, which is told there
+        if (archive := _archive(path)) is not None:
+            yield from archive
+            return
         source = open_text_images([path])
         yield from source
         for note in source.notes():
@@ -158,6 +207,23 @@ def _opened(path: Path, broken: list[str]) -> Iterator[RawImage]:
             yield RawImage(shown(file), None, read_file(file))
         except BadInput as error:
             _tell(error, broken)
+
+
+def _archive(path: Path) -> Iterable[RawImage] | None:
+    """All pictures of an archive, or of the part of one that is named; None for all else, also for labels in it."""
+    from jumok.data.images.archives import archive_kind
+    from jumok.data.images.raw import is_image_name
+    from jumok.data.images.sources import existing
+    from jumok.data.text_images.in_archives import ArchiveTexts
+    from jumok.data.text_images.label_names import is_list_name
+    from jumok.recipe import FieldsSection
+
+    place, part = existing(path)
+    if not place.is_file() or is_image_name(place.name) or archive_kind(place) is None:
+        return None
+    if part and is_list_name(part[-1]):
+        return None
+    return ArchiveTexts(place, part, FieldsSection(), None, labelled=False)
 
 
 def _tell(error: BadInput, broken: list[str]) -> None:

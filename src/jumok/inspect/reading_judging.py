@@ -1,7 +1,7 @@
 """A test set of words in pictures, judged: what the model reads in each, and which of its mistakes are worth a look.
 
-Pictures pass by in batches; of those that were read right nothing stays but the texts, so that a test set may be of any
-size. Of the others small pictures are kept for a page: of each script and kind of mistake those that the model was most
+Pictures pass by in batches; of each word there stay its name, both texts and how sure the model was, a few hundred bytes.
+Of those that were misread small pictures are kept for a page: of each script and kind of mistake those that the model was most
 sure of, taken in turns, so that there is something to see whatever one chooses there. Which ones these are does not
 depend on how many are held meanwhile: what has enough better ones before it has as many at the end.
 """
@@ -18,7 +18,7 @@ from jumok.errors import BadInput
 from jumok.inspect.attention import visible
 from jumok.tasks.reading_kinds import Mistaken, composed, mistake_of, script_of
 from jumok.tasks.reading_scores import ReadingScores, reading_scores
-from jumok.tasks.text_reader import Read, Size, TextReader, Way
+from jumok.tasks.text_reader import Size, TextReader, Way
 from jumok.text.outside import Outside, report_outside
 
 ON_PAGE = 1000  # misread words, at most
@@ -75,7 +75,8 @@ class JudgedReading:
     scores: ReadingScores
     names: tuple[str, ...]  # of the pictures that were judged, in their order
     truth: tuple[str, ...]
-    read: tuple[Read, ...]
+    read: tuple[str, ...]  # as the model writes it
+    confidences: tuple[float, ...]
     mistakes: Misreadings
     broken: tuple[str, ...]  # why pictures could not be opened
     outside: Outside  # characters of the truth that the model does not know
@@ -107,7 +108,8 @@ def judge_reading(reader: TextReader, source: ImageSource, page: int = 0, way: W
     kept to be shown."""
     names: list[str] = []
     truth: list[str] = []
-    read: list[Read] = []
+    read: list[str] = []
+    confidences: list[float] = []
     broken: list[str] = []
     mistakes = Misreadings(page)
     for seen in reader.stream(_labelled(source), way, THUMBNAIL if page else None):
@@ -116,7 +118,8 @@ def judge_reading(reader: TextReader, source: ImageSource, page: int = 0, way: W
             continue
         names.append(seen.image.name)
         truth.append(composed(str(seen.image.label)))
-        read.append(seen.read)
+        read.append(seen.read.text)
+        confidences.append(seen.read.confidence)
         said = composed(seen.read.text)
         kind = mistake_of(truth[-1], said)
         if kind is not None and seen.thumbnail is not None:
@@ -124,11 +127,12 @@ def judge_reading(reader: TextReader, source: ImageSource, page: int = 0, way: W
     if not names:
         first = f", and the first of {len(broken)} that cannot be read is: {broken[0]}" if broken else ""
         raise BadInput(f"there are no pictures to judge{first}")
-    scores = reading_scores(truth, [one.text for one in read], [one.confidence for one in read])
+    scores = reading_scores(truth, read, confidences)
     outside = report_outside(reader.charset, zip(names, truth, strict=True), reader.model.section.max_length)
     notes = getattr(source, "notes", None)  # sources of text images have something to say; others have not
     told = tuple(notes()) if notes is not None else ()
-    return JudgedReading(scores, tuple(names), tuple(truth), tuple(read), mistakes, tuple(broken), outside, told)
+    kept = tuple(names), tuple(truth), tuple(read), tuple(confidences)
+    return JudgedReading(scores, *kept, mistakes, tuple(broken), outside, told)
 
 
 def _labelled(source: ImageSource) -> Iterator[RawImage]:

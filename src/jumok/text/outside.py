@@ -14,6 +14,7 @@ from jumok.text.charset import SETS, Charset, named_character
 
 FIRST = 3  # samples that are named for each character
 SHOWN = 12  # characters that are told one by one
+LONGEST = 200  # that model.max_length may be
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ class Outside:
                 f"{_texts(self.too_long)} of {self.samples:,} longer than {self.max_length} characters (the longest "
                 f"has {self.longest}); {', '.join(self.first_too_long)}{more}"
             )
-            lines.append(f"  to have them read whole: model.max_length={self.longest}")
+            lines.append(f"  to have them read whole: model.max_length={min(self.longest, LONGEST)}")
+            if self.longest > LONGEST:
+                lines[-1] += ", which is the most; take longer ones out, or cut them and their pictures into pieces"
         return lines
 
     def _advice(self) -> list[str]:

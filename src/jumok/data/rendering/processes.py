@@ -3,7 +3,9 @@ parts, whoever did it.
 
 FreeType and fontTools keep the lock while they work, so threads gain nothing. `multiprocessing` would run the user's
 own script again. So each part gets a plain interpreter, which ends with it; the part comes through one pipe, and its
-result goes through another. A part that no other process could do is done here.
+result goes through another. A part that no other process could do is done here; but not one that has killed the other
+process (a font that FreeType crashes on, or that needs all memory): it would kill this one as well. It is told, with
+the file that it was.
 """
 
 from __future__ import annotations
@@ -16,11 +18,15 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import NoReturn, TypeVar
+
+from jumok.errors import Failure
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 MOST = 32  # processes: more cannot be fed with files through one pipe each
+NAMED = 3  # files of a part that has killed its process
+REFUSED = 1  # how Python ends after an error
 AHEAD = 2  # parts of each process that are begun before the first of them is taken
 
 
@@ -51,21 +57,56 @@ def in_processes(work: Callable[[Part], Result], parts: Sequence[Part], processe
 
 
 def _result(work: Callable[[Part], Result], part: Part, future: Future[bytes | None]) -> Result:
-    found = future.result()
-    if found is None:
-        return work(part)
-    result: Result = pickle.loads(found)
-    return result
+    try:
+        found = future.result()
+    except _Killed as killed:
+        _tell(work, part, killed)
+    try:
+        if found is not None:
+            result: Result = pickle.loads(found)
+            return result
+    except (pickle.UnpicklingError, EOFError):  # something else was written there, too
+        pass
+    return work(part)
+
+
+class _Killed(Exception):
+    """The other process has ended in a way that this one should not."""
+
+
+def _tell(work: Callable[[Part], Result], part: Part, killed: _Killed) -> NoReturn:
+    """Each of the files once more by itself, to name the one that it was."""
+    files = list(part) if isinstance(part, Sequence) and not isinstance(part, str | bytes) else [part]
+    for file in files if len(files) > 1 else []:
+        try:
+            _elsewhere(pickle.dumps((work, [file])))
+        except _Killed as again:
+            killed, files = again, [file]
+            break
+    named = ", ".join(str(getattr(file, "path", file)) for file in files[:NAMED]) + " …" * (len(files) > NAMED)
+    raise Failure(
+        f"{named}: {work.__name__.replace('_', ' ')} has ended its process ({killed}). The file is broken, or the "
+        "memory is full: take it away, or name the fonts to be used (render.fonts)"
+    ) from None
 
 
 def _elsewhere(message: bytes) -> bytes | None:
-    """What another interpreter makes of it; None when it could not."""
+    """What another interpreter makes of it; None when it could not. Raises `_Killed`."""
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as p; p.serve()"]
     try:
         done = subprocess.run(command, input=message, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
     except OSError:  # no more processes to be had
         return None
+    if done.returncode not in (0, REFUSED):
+        raise _Killed(_ending(done.returncode))
     return done.stdout if done.returncode == 0 else None
+
+
+def _ending(code: int) -> str:
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"code {code}"
 
 
 def serve() -> None:

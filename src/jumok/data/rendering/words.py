@@ -29,6 +29,7 @@ from jumok.errors import BadInput
 LOOKED_AT = 1000  # lines that tell what a file is
 MOST = 0.95  # of these lines must be alike
 DISTINCT = 0.9  # of the words of a list, at least
+LONGEST_COUNT = 18  # digits: what is longer counts nothing, and Python refuses to read thousands of them
 SORTED = 0.98  # of neighbours in the order of the alphabet: such a list is sorted
 REMEMBERED = 5_000_000  # different words of running text; beyond that, those seen once are forgotten
 
@@ -88,7 +89,7 @@ def _read(file: str | Path) -> tuple[bool, list[str]]:
     if kind == "counted":
         for line in read_lines(file):
             cells = line.split()
-            number = int(cells.pop()) if len(cells) == 2 and cells[1].isdecimal() else 1
+            number = int(cells.pop()) if _is_counted(cells) else 1
             counts.update({small(token): number for token in cells})
         return True, [word for word, _ in counts.most_common()]
     tokens: Counter[str] = Counter()
@@ -107,8 +108,13 @@ def _kind(file: str | Path) -> Kind:
     single = [cells[0] for cells in lines if len(cells) == 1]
     if len(single) >= MOST * len(lines):
         return "list" if len(set(single)) >= DISTINCT * len(single) else "text"
-    counted = sum(len(cells) == 2 and cells[1].isdecimal() for cells in lines)
+    counted = sum(map(_is_counted, lines))
     return "counted" if counted >= MOST * len(lines) else "text"
+
+
+def _is_counted(cells: Sequence[str]) -> bool:
+    """Whether a line is a word and how often it was seen."""
+    return len(cells) == 2 and len(cells[1]) <= LONGEST_COUNT and cells[1].isdecimal()
 
 
 def _word(token: str) -> str | None:

@@ -39,6 +39,7 @@ KEYS = ("x", "y", "width", "height")
 KINDS = "[x, y, width, height], the same with names, or four corners [[x, y], …]"
 LEAST = 1.0  # square pixels of a box
 FARTHEST = 1e6  # pixels
+DEEPEST = 100  # lists and objects in each other in a box: it is written again beside what was read
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def read_boxes(path: str | Path) -> list[Box | BadBox]:
         raise BadInput(f"{where}: not UTF-8 at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise BadInput(f"{where}, line {error.lineno}: not JSON: {error.msg}") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise BadInput(f"{where}: not to be read: {str(error).partition(';')[0]}") from None
     except RecursionError:
         raise BadInput(f"{where}: lists in lists in lists. Each box is {KINDS}") from None
     if not isinstance(raw, list):
@@ -71,8 +74,13 @@ def read_boxes(path: str | Path) -> list[Box | BadBox]:
         raise BadInput(f"{where}: a box by itself: put it into a list, [{json.dumps(raw)}]")
     found: list[Box | BadBox] = []
     for number, given in enumerate(raw, 1):
+        place = f"{where}: box {number}"
         try:
-            found.append(box_of(given, number, f"{where}: box {number}"))
+            if not _is_flat(given, DEEPEST):
+                raise BadBox(f"{place}: lists in lists in lists. A box is {KINDS}")
+            box = box_of(given, number, place)
+            _check_told(given, place)
+            found.append(box)
         except BadBox as error:
             found.append(error)
     return found
@@ -124,6 +132,22 @@ def _turn(first: Point, second: Point, third: Point) -> float:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_flat(value: object, left: int) -> bool:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left > 0 and all(_is_flat(one, left - 1) for one in inside)
+
+
+def _check_told(given: object, where: str) -> None:
+    """All that is said about a box is written beside what was read there: it must be possible to write it."""
+    try:
+        json.dumps(given, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        letter = f"\\u{ord(error.object[error.start]):04x}"
+        raise BadBox(f"{where}: {letter} is half a character, which cannot be written. Take it out") from None
+    except ValueError:
+        raise BadBox(f"{where}: NaN or Infinity in it, which is no JSON. Write null, or leave it out") from None
 
 
 def _written(value: object) -> str:

@@ -28,6 +28,7 @@ from jumok.errors import BadInput
 from jumok.recipe import FieldsSection
 
 VERSION = 1  # of how texts are found: part of the key
+MOST_LABELS = 1 << 30  # bytes of all labels files of an archive, which are held together
 
 
 @dataclass
@@ -60,17 +61,24 @@ class _Plan:
 class ArchiveTexts:
     """The pictures of an archive with their texts. `part`: the folder, picture or labels file in it that was named;
     `beside`: the labels file that lies beside the archive, which counts where there is none in it, or `by_name` if
-    it is the one that was named."""
+    it is the one that was named. Not `labelled`: for reading, all pictures are given out, whatever labels say."""
 
     def __init__(
-        self, path: Path, part: tuple[str, ...], fields: FieldsSection, beside: Path | None, by_name: bool = False
+        self,
+        path: Path,
+        part: tuple[str, ...],
+        fields: FieldsSection,
+        beside: Path | None,
+        by_name: bool = False,
+        labelled: bool = True,
     ) -> None:
         self._path, self._fields, self._beside, self._by_name = path, fields, beside, by_name
+        self._is_labelled = labelled
         self._chosen = "/".join(part) if part and is_list_name(part[-1]) else None  # paths may then lead anywhere in it
         self._part = () if self._chosen else part
         self.where = shown("/".join((str(path), *self._part)))
         labels = None if beside is None else [os.path.abspath(beside), stamp(beside)]
-        said = [fields.text, fields.label, by_name]
+        said = [fields.text, fields.label, by_name, *["pictures alone"] * (not labelled)]
         self.key = key_of("text-archive", [VERSION, os.path.abspath(path), stamp(path), list(part), labels, said])
         if archive_kind(path) == "zip":
             _ = self._plan
@@ -100,10 +108,21 @@ class ArchiveTexts:
     @cached_property
     def _plan(self) -> _Plan:
         listing = _Listing()
+        held = 0
         for name, member in self._files():
             listing.names.append(name)
+            if not self._is_labelled:
+                continue
             if name == self._chosen or (self._chosen is None and not self._by_name and is_labels_name(name)):
+                held += member.size
+                if held > MOST_LABELS:
+                    raise BadInput(
+                        f"{self._told(name)}: with it the labels files of the archive have {held:,} bytes, more than "
+                        f"can be held together ({MOST_LABELS:,}). Unpack it, or name a folder in it: {self.where}/…"
+                    )
                 listing.labels[name] = member.read()
+        if not self._is_labelled:
+            return self._unlabelled(listing)
         own = own_texts(listing.pictures, listing.labels) if self._chosen is None else {}
         labels = uppermost(set(listing.labels) - set(own.values()))
         if self._chosen is not None and not labels:
@@ -162,9 +181,10 @@ class ArchiveTexts:
                 if databases
                 else "They are known by .jpg, .png, …"
             )
-            raise BadInput(f"{self.where}: no image in it, and no labels file. {advice}")
+            nor = ", and no labels file" * self._is_labelled
+            raise BadInput(f"{self.where}: no image in it{nor}. {advice}")
         lists = [name for name in listing.names if is_list_name(name) and "/" not in name]
-        notes = [no_labels_note(self.where, lists)] if lists else []
+        notes = [no_labels_note(self.where, lists)] if lists and self._is_labelled else []
         return _Plan(dict.fromkeys(pictures, (None, 1)), len(listing.names) - len(pictures), notes)
 
     def _is_one_picture(self, listing: _Listing) -> bool:
