@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import random
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,9 @@ from PIL import Image
 from striped_words import ENDING, a_reader, a_word, striped, write_striped
 
 from jumok import api
+from jumok.cli.read import Form
+from jumok.errors import Failure
+from jumok.tasks import text_reader
 from jumok.tasks.text_reader import TextReader
 
 
@@ -68,6 +73,15 @@ def test_archives_and_lists_of_labels(jumok: Any, tmp_path: Path) -> None:
             archive.write(file, file.name)
     code, out, err = jumok(tmp_path / "words.zip")
     assert (code, [row[1] for row in rows(out)]) == (0, words), err
+    with zipfile.ZipFile(tmp_path / "words.zip", "a") as archive:  # for reading they are no matter, as in a folder
+        archive.writestr("labels.txt", f"{files[1].name}\tsomething\ngone.png\tnothing\n")
+    assert jumok(tmp_path / "words.zip") == (0, out, "")
+    assert [row[1] for row in rows(jumok(tmp_path / "words.zip" / files[2].name)[1])] == words[2:]
+    with zipfile.ZipFile(tmp_path / "labelled.zip", "w") as archive:
+        for file in files:
+            archive.write(file, file.name)
+        archive.writestr("labels.txt", f"{files[1].name}\tsomething\n")
+    assert [row[1] for row in rows(jumok(tmp_path / "labelled.zip" / "labels.txt")[1])] == words[1:2]
     labels = "".join(f"{file.name}\tsomething\n" for file in files[:2])
     (tmp_path / "words" / "labels.tsv").write_text(labels, encoding="utf-8")
     code, out, err = jumok(tmp_path / "words" / "labels.tsv")
@@ -99,6 +113,61 @@ def test_paths_from_a_pipe(jumok: Any, tmp_path: Path, monkeypatch: pytest.Monke
     code, _, err = jumok()
     assert code == 2
     assert "name pictures" in err
+
+
+def test_a_pipe_that_stays_open_holds_nothing_back(jumok: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next path is told only when the last one has been read; the last line has no end."""
+    words = [a_word() for _ in range(3)]
+    files = write_striped(tmp_path / "é", words)
+    come, go = os.pipe()
+    told, seen = threading.Semaphore(0), []
+    plain = Form.line
+
+    def line(self: Form, name: str, *others: Any) -> str:
+        seen.append(name)
+        told.release()
+        return plain(self, name, *others)
+
+    def say() -> None:
+        with open(go, "wb", buffering=0) as pipe:
+            for number, file in enumerate(files):
+                path = f"{file}\r\n".encode() if number < 2 else str(file).encode()
+                pipe.write(path[:-9])
+                pipe.write(path[-9:])
+                if number < 2 and not told.acquire(timeout=20):
+                    seen.append("nothing for 20 seconds")
+                    return
+
+    monkeypatch.setattr(Form, "line", line)
+    talking = threading.Thread(target=say)
+    with open(come, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        talking.start()
+        code, out, err = jumok()
+    talking.join()
+    assert (code, [row[1] for row in rows(out)]) == (0, words), err
+    assert seen == list(map(str, files))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Failure("broken")])
+def test_what_was_read_is_not_lost(
+    jumok: Any, reader: TextReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Any
+) -> None:
+    words = [a_word() for _ in range(7)]
+    files = write_striped(tmp_path, words)
+    monkeypatch.setattr(text_reader, "ROWS", 3)
+    look, calls = reader.look, []
+
+    def look_twice(*arguments: Any) -> Any:
+        calls.append(1)
+        if len(calls) > 2:
+            raise error
+        return look(*arguments)
+
+    monkeypatch.setattr(reader, "look", look_twice)
+    code, out, _ = jumok(*files)
+    assert code != 0
+    assert [row[1] for row in rows(out)] == words[:6]
 
 
 def test_json_and_csv_and_characters(jumok: Any, tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def test_the_scores_are_those_of_the_words_one_by_one(tmp_path: Path, monkeypatc
     files = sorted(folder.glob("*.png"))
     assert [Path(name) for name in found.names] == files
     assert list(found.truth) == labels
-    assert [one.text for one in found.read] == written
+    assert list(found.read) == written
     alone = reader.read(files)
-    assert list(found.read) == alone
+    assert list(found.confidences) == [one.confidence for one in alone]
     assert found.scores == reading_scores(labels, written, [one.confidence for one in alone])
     assert found.notes() == ()
     wrong = [place for place, (one, other) in enumerate(zip(labels, written, strict=True)) if one != other]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.recipe.recognition import CharsetSection
+from jumok.recipe.recognition import CharsetSection, RecognizerSection
 from jumok.text.charset import Charset
-from jumok.text.outside import FIRST, SHOWN, report_outside
+from jumok.text.outside import FIRST, LONGEST, SHOWN, report_outside
 
 CHARSET = Charset.of(CharsetSection())
 
@@ -50,6 +51,16 @@ def test_what_to_do_is_said() -> None:
     assert "U+200B: cannot be seen" in text
     assert "2 texts of 7 longer than 5 characters (the longest has 9); 2.png, 5.png" in text
     assert "model.max_length=9" in text
+
+
+def test_no_length_is_advised_that_a_model_cannot_have() -> None:
+    for length in (LONGEST, LONGEST + 1, 5 * LONGEST):
+        *_, last = report_outside(CHARSET, [("1.png", "a" * length)], 25).lines()
+        assert f"model.max_length={LONGEST}" in last
+        assert ("which is the most" in last) == (length > LONGEST)
+    assert RecognizerSection.model_validate({"max_length": LONGEST, "decoder": "transformer"}).max_length == LONGEST
+    with pytest.raises(ValueError, match="max_length"):
+        RecognizerSection.model_validate({"max_length": LONGEST + 1, "decoder": "transformer"})
 
 
 def test_a_set_that_is_there_is_not_recommended() -> None:

@@ -1,9 +1,9 @@
 """A test set of words in pictures, judged: what the model reads in each, and which of its mistakes are worth a look.
 
-Pictures pass by in batches; of each word there stay its name, both texts and how sure the model was, a few hundred bytes.
-Of those that were misread small pictures are kept for a page: of each script and kind of mistake those that the model was most
-sure of, taken in turns, so that there is something to see whatever one chooses there. Which ones these are does not
-depend on how many are held meanwhile: what has enough better ones before it has as many at the end.
+Pictures pass by in batches; of each word there stay its name, both texts and how sure the model was, a few hundred
+bytes. Of those that were misread small pictures are kept for a page: of each script and kind of mistake those that the
+model was most sure of, taken in turns, so that there is something to see whatever one chooses there. Which ones these
+are does not depend on how many are held meanwhile: what has enough better ones before it has as many at the end.
 """
 
 from __future__ import annotations

@@ -72,6 +72,16 @@ def test_a_list_with_counts(tmp_path: Path, between: str) -> None:
     assert read_words([tmp_path / "counts.txt"]).words == tuple(words)
 
 
+@pytest.mark.parametrize("digits", [19, 5000])
+def test_a_number_of_many_digits_is_no_count(tmp_path: Path, digits: int) -> None:
+    words = shuffled_words(40)
+    lines = [f"{word} {1000 - rank}" for rank, word in enumerate(words)]
+    (tmp_path / "counts.txt").write_text("\n".join([f"last {'9' * digits}", *lines]))
+    assert read_words([tmp_path / "counts.txt"]).words == (*words, "last", "9" * digits)
+    (tmp_path / "none.txt").write_text("\n".join(f"{word} {'9' * digits}" for word in words))
+    assert set(read_words([tmp_path / "none.txt"]).words) == {*words, "9" * digits}
+
+
 def test_a_sorted_list_says_nothing_about_frequency(tmp_path: Path) -> None:
     words = sorted(shuffled_words(500))
     (tmp_path / "sorted.txt").write_text("\n".join(words))

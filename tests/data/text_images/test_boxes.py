@@ -66,8 +66,9 @@ def test_a_slanted_box_is_rectified() -> None:
     found = cut(page, box_of(corners.tolist(), 1, "x"), "x").astype(float)
     for (row, column), (x, y) in zip(((0, 0), (0, -1), (-1, -1), (-1, 0)), corners, strict=True):
         across, down, _ = found[row, column]
-        assert across == pytest.approx(255 * x / 160, abs=4)
-        assert down == pytest.approx(255 * y / 120, abs=4)
+        # a pixel's colour is that of its middle, rounded down
+        assert across == pytest.approx(255 * (x - 0.5) / 160 - 0.5, abs=4)
+        assert down == pytest.approx(255 * (y - 0.5) / 120 - 0.5, abs=4)
     wide = max(np.hypot(*(corners[1] - corners[0])), np.hypot(*(corners[2] - corners[3])))
     assert found.shape[1] == round(wide)
     middle = np.linalg.solve(  # where the diagonals cross is in the middle of a rectified picture
@@ -124,12 +125,32 @@ def test_what_is_no_box_is_named_and_the_others_are_cut(tmp_path: Path, box: Any
     [
         ("[[1,2,3,4],", "line 1: not JSON"), ("[\n[1,2\n3]]", "line 3: not JSON"), ('{"boxes": []}', "a list of boxes"),
         ("[1, 2, 3, 4]", "put it into a list"), ("", "not JSON"), ("[" * 100_000, "lists in lists|not JSON"),
+        (f"[[1, 2, 3, {'9' * 5000}]]", "not to be read: .*digits"),
     ],
 )  # fmt: skip
 def test_what_is_no_file_of_boxes(tmp_path: Path, content: str, said: str) -> None:
     with pytest.raises(BadInput, match=said) as error:
         read_boxes(written(tmp_path / "b.json", content))
     assert "b.json" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ('"\\ud800": 1', "ud800 is half a character"), ('"id": "a\\udfff"', "udfff is half"), ('"sure": NaN', "NaN"),
+        ('"sure": [-Infinity]', "Infinity"), ('"sure": 1e999', "Infinity"),
+        ('"deep": ' + "[" * 200 + "]" * 200, "lists in lists"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_written_beside_a_reading_is_no_box(tmp_path: Path, extra: str, said: str) -> None:
+    box = '{"box": [1, 2, 3, 4], "id": "\\ud83d\\ude42"}'
+    first, bad, last = read_boxes(written(tmp_path / "b.json", f'[{box}, {{"box": [1, 2, 3, 4], {extra}}}, {box}]'))
+    assert isinstance(bad, BadBox)
+    assert "b.json: box 2: " in str(bad)
+    assert said in str(bad)
+    assert isinstance(first, Box)
+    assert isinstance(last, Box)
+    assert last.number == 3
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from jumok.data.text_images import in_archives
+from jumok.data.text_images.in_archives import ArchiveTexts
 from jumok.data.text_images.sources import OpenedTextImages, open_text_images
 from jumok.errors import BadInput
 from jumok.recipe import FieldsSection
@@ -171,6 +173,31 @@ def test_faults_are_told(kind: str, labels: str | bytes, words: str, tmp_path: P
 def test_what_is_nothing_of_it_is_said(files: Files, part: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=words):
         open_text_images([pack(tmp_path / "x.zip", files) / part])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_pictures_whatever_labels_say(kind: str, tmp_path: Path, pictures: Pictures) -> None:
+    files = {**pictures("a.png", "deep/b.png"), "labels.txt": "a.png\tx\n", "deep/b.gt.txt": "word", "list.csv": ""}
+    source = ArchiveTexts(pack(tmp_path / kind, files), (), FieldsSection(), None, labelled=False)
+    assert {image.name.removeprefix(f"{tmp_path / kind}/"): image.label for image in source} == {
+        "a.png": None,
+        "deep/b.png": None,
+    }
+    assert source.notes == []
+    assert source.key != ArchiveTexts(tmp_path / kind, (), FieldsSection(), None).key
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_are_not_held_without_end(
+    kind: str, tmp_path: Path, pictures: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {**pictures("a.png", "b.png"), "a.gt.txt": "x" * 60, "b.gt.txt": "y" * 60}
+    archive = pack(tmp_path / kind, files)
+    monkeypatch.setattr(in_archives, "MOST_LABELS", 120)
+    assert len(list(open_text_images([archive]))) == 2
+    monkeypatch.setattr(in_archives, "MOST_LABELS", 119)
+    with pytest.raises(BadInput, match=r"b\.gt\.txt: .* 120 bytes, more than .*\(119\)"):
+        list(open_text_images([archive]))
 
 
 def test_two_files_beside_are_too_many(tmp_path: Path, pictures: Pictures) -> None:
