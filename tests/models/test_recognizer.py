@@ -87,7 +87,7 @@ def texts(reading: Reading, charset: Charset) -> list[str]:
     [
         ({}, (4, 32)),
         ({"stem": "patch"}, (4, 32)),
-        ({"patch": (4, 8)}, (8, 16)),
+        ({"patch": (4, 8), "max_length": 16}, (8, 16)),
         ({"patch": (16, 3), "image": (32, 96)}, (2, 32)),
         ({"patch": (1, 1), "image": (3, 30)}, (3, 30)),
         ({"patch": (5, 7), "image": (10, 42), "max_length": 3}, (2, 6)),
