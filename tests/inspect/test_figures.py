@@ -97,6 +97,7 @@ def test_svg_is_well_formed_and_holds_no_markup_from_data(make_attention: Make, 
 def test_hangul_is_drawn_with_a_font_that_appeared_just_now(
     make_attention: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fonts, "_EXTRA", "no_such_package")
     monkeypatch.setattr(fonts.font_manager, "findSystemFonts", list)
     attention = make_attention(["the", "student"], ["학생은", "é"])
     with pytest.raises(Failure) as error:
@@ -116,6 +117,7 @@ def test_several_fonts_together_cover_a_text(tmp_path: Path, monkeypatch: pytest
     for name, characters in (("one", "학"), ("two", "漢"), ("both", "")):
         make_font(tmp_path / f"{name}.ttf", characters + "x", name)
     paths = sorted(map(str, tmp_path.glob("*.ttf")))
+    monkeypatch.setattr(fonts, "_EXTRA", "no_such_package")
     monkeypatch.setattr(fonts.font_manager, "findSystemFonts", lambda: paths)
     assert len(fonts.families_for("a학漢")) == 3
     with pytest.raises(Failure, match="fonts-noto-cjk"):

@@ -99,6 +99,7 @@ def test_paths_that_cannot_be_written(tmp_path: Path, name: str) -> None:
 
 def test_a_name_that_no_font_can_draw_does_not_cost_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(font_manager, "findSystemFonts", list)  # a machine without Hangul
+    monkeypatch.setattr("jumok.inspect.fonts._EXTRA", "no_such_package")
     model = forecaster(name="매출")
     with pytest.raises(Failure, match="no installed font"):
         draw_forecast(model.outlook())
