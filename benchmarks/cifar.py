@@ -1,4 +1,4 @@
-"""Images from scratch: CIFAR-10 with an honest ViT (patches that do not overlap) and a CCT, Fashion-MNIST with a ViT.
+"""Images from scratch: CIFAR-10 with an honest ViT (patches that do not overlap) and a CCT, Fashion-MNIST with a CCT.
 
     python benchmarks/cifar.py vit|cct|fashion [--minutes 8] [--choose] [--out FILE] [KEY=VALUE …]
 
@@ -37,13 +37,15 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "vit": {"recipe": "vit-cifar", "keys": []},
     "cct": {"recipe": "cct", "keys": []},
     "fashion": {
-        "recipe": "vit-cifar",
+        "recipe": "cct",
         "keys": [
             "model.image=28",
             "model.channels=1",
+            "model.stem_layers=2",
             "augment.rand_augment=0",
             "augment.erase=0.25",
             "augment.crop=2",
+            "augment.mix=0.5",
         ],
     },
 }

@@ -3,6 +3,7 @@
     python benchmarks/vision_gpu.py [--size small|base] [--engines "jumok compiled" "timm compiled" …] [--out results]
 
 small: 32×32 images, patches of 4, 384 wide, 12 layers, batches of 1,024. base: ViT-B/16 at 224×224, batches of 256.
+cct: as the recipe of that name, which timm has no model for (`--engines "jumok compiled"`).
 bfloat16, AdamW, clipping, the class token. The augmentation is the same in both: ours (crop, flip, RandAugment), run on
 the GPU within the step. jumok trains through its store, plan, `Step`, graphs and optimiser, from images that lie in a
 memory map; timm gets batches that are on the GPU already. Figures: images a second, the median of the rounds.
@@ -49,9 +50,11 @@ SIZES: dict[str, dict[str, Any]] = {
               "images": 20_000},
     "base": {"image": 224, "patch": 16, "width": 768, "heads": 12, "layers": 12, "feed_forward": 3072, "batch": 256,
              "images": 2_000},
+    "cct": {"image": 32, "stem": "convolution", "pooling": "sequence", "width": 256, "heads": 4, "layers": 7,
+            "feed_forward": 512, "batch": 1024, "images": 20_000},
 }  # fmt: skip
 AUGMENTATION = Augmentation(crop=4, flip=True, rand_augment=2, magnitude=9)
-CLASSES = {"tiny": 10, "small": 10, "base": 1000}
+CLASSES = {"tiny": 10, "small": 10, "base": 1000, "cct": 10}
 
 
 class Noise:

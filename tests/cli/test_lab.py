@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from experiments import measured, write_experiment
-from journey import jumok, refused
+from journey import refused, started
 
 from jumok.cli.main import run as run_command
 from jumok.lab import catalogue, results
@@ -45,7 +45,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_as_a_user_runs_it(tmp_path: Path) -> None:
     """A real experiment with next to no training: everything is printed and written, whatever the verdicts."""
-    told = jumok("lab", "run", "scaling", "--effort", 0.01, "--out", tmp_path / "lab")
+    told = started("lab", "run", "scaling", "--effort", 0.01, "--out", tmp_path / "lab")
     assert told.returncode == 0, told.stderr
     assert "[1/1] scaling, seed 1" in told.stderr
     assert "5 scaling: Why the scores are divided by √d_k" in told.stdout
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_made(here: Here, made_up: Path) -> None:
 @pytest.mark.full
 def test_every_experiment_for_real(tmp_path: Path) -> None:
     """`jumok lab all` with one seed: nothing fails, and every verdict is printed."""
-    told = jumok("lab", "all", "--out", tmp_path, timeout=3600)
+    told = started("lab", "all", "--out", tmp_path, timeout=3600)
     assert told.returncode == 0, told.stderr
     for module in catalogue.modules():
         name = catalogue.name_of(module)

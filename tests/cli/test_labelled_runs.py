@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from asked import Ask, Asked, refused
+from in_process import try_in_process
 
 from jumok.cli.main import run as command
 
@@ -178,7 +179,8 @@ def examined(ask: Ask, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path) -> None:
+def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try_in_process(monkeypatch)
     train = write_labels(tmp_path / "train.tsv", ["yes", "no"], 60, 1)
     lines = train.read_text(encoding="utf-8").splitlines()
     text, label = lines[1].split("\t")
@@ -204,7 +206,10 @@ def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("recipe", ["bert-tiny", "similarity", "tag", "answer"])
-def test_the_doctor_tries_every_task(recipe: str, ask: Ask) -> None:
+def test_the_doctor_tries_every_task(recipe: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    if recipe != "tag":  # one of them in a process of its own
+        try_in_process(monkeypatch)
+    monkeypatch.setattr("jumok.training.doctor.examine.TIMED", 0.1)
     keys = [*SIZE, *KEYS, *GRAMMAR, *(["model.pairs=apart"] if recipe == "similarity" else [])]
     trial = [] if recipe == "tag" else ["--no-trial"]
     found = examined(ask, recipe, *keys, *trial)

@@ -6,12 +6,11 @@ import builtins
 import csv
 import io
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import journey
 import numpy as np
 import pytest
 from PIL import Image
@@ -30,9 +29,7 @@ COLOURS = {"rot": (200, 40, 40), "grün": (40, 200, 40), "파랑": (40, 40, 200)
 
 
 def jumok(*arguments: object, cache: Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "JUMOK_CACHE": str(cache), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "jumok", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, input=given, check=False)
+    return journey.jumok(*arguments, input=given, JUMOK_CACHE=str(cache), OMP_NUM_THREADS="1")
 
 
 def image(colour: str, size: tuple[int, int] = (20, 24)) -> Image.Image:

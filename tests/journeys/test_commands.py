@@ -143,7 +143,7 @@ def test_a_copied_run_translates_without_its_data(trained: Path, tmp_path: Path)
 def test_minutes_fix_the_plan_once(corpus: Corpus, tmp_path: Path) -> None:
     run = tmp_path / "run"
     files = ["--source", corpus[0], "--target", corpus[1]]
-    result = jumok("train", "lstm-luong", *files, *SMALL, "--run", run, "--minutes", 0.15)
+    result = jumok("train", "lstm-luong", *files, *SMALL, "--run", run, "--minutes", 0.05)
     assert result.returncode == 0, result.stderr
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     (plan,) = [event for event in events if event["event"] == "plan"]

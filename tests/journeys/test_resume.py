@@ -100,7 +100,7 @@ def test_control_c_saves_and_says_how_to_go_on(corpus: Corpus, tmp_path: Path) -
 def test_minutes_survive_a_kill_before_the_first_checkpoint(corpus: Corpus, tmp_path: Path) -> None:
     file, run = tmp_path / "recipe.yaml", tmp_path / "run"
     file.write_text(recipes.dump(small_recipe(corpus, "lstm-luong", "training.updates=99999")), encoding="utf-8")
-    command = [sys.executable, "-m", "jumok", "train", str(file), "--run", str(run), "--minutes", "0.1"]
+    command = [sys.executable, "-m", "jumok", "train", str(file), "--run", str(run), "--minutes", "0.05"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     while not (run / "last.json").exists():
         assert process.poll() is None

@@ -86,7 +86,8 @@ def test_masked_fused_and_written_out_agree_to_the_gradient(name: str, per_query
     assert not results[0][0][0].any()  # zeros, not NaN
     for mine, theirs in zip(*results, strict=True):
         assert torch.isfinite(mine).all()
-        torch.testing.assert_close(mine, theirs, atol=1e-5, rtol=1e-5)
+        # sums in another order: the largest numbers say how far they may be apart
+        torch.testing.assert_close(mine, theirs, atol=1e-5 * (1 + float(theirs.abs().max())), rtol=1e-5)
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=5), st.sampled_from(BUILT_IN))

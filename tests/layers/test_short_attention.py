@@ -125,7 +125,9 @@ def test_a_row_is_two_blocks() -> None:
     found = {tokens: blocks_of(tokens) for tokens in range(1, short_attention.LONGEST + 1)}
     assert all(tokens <= sum(blocks) for tokens, blocks in found.items())
     assert all(second == 0 or tokens > first for tokens, (first, second) in found.items())  # the first is full
-    assert [found[tokens] for tokens in (64, 65, 81, 128)] == [(64, 0), (64, 16), (64, 32), (64, 64)]
+    assert [found[tokens] for tokens in (17, 64, 65, 66, 81, 128)] == [
+        (16, 1), (64, 0), (64, 1), (64, 16), (64, 32), (64, 64),
+    ]  # fmt: skip
 
 
 # ------------------------------------------------------------ the door

@@ -155,7 +155,7 @@ def test_pictures_of_another_size_are_refused() -> None:
 def test_it_learns_pictures_and_reads_them(kind: str, charset: Charset) -> None:
     section = section_of(kind, ctc=0.5)
     model = built(section, charset)
-    images, words = digits(16)
+    images, words = digits(8)
     if charset is HANGUL:
         words = ["".join(SPOKEN[int(digit)] for digit in word) for word in words]
     ids, lengths = rows_of([charset.encode(word) for word in words], section.max_length + 1)

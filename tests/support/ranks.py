@@ -6,7 +6,6 @@ which must lie in a module of tests/support.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import socket
 import sys
@@ -14,20 +13,18 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from forked import begin, forking
+
 from jumok.errors import JumokError
 
 
 def together(world: int, function: Callable[..., Any], *arguments: Any, timeout: float = 120) -> list[Any]:
     """What the function gave at each process; an error as (its exit code, its text)."""
-    forks = "forkserver" in multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
-    if forks:
-        context.set_forkserver_preload(["jumok.api", "torch._dynamo", "torch.distributed.fsdp"])
     with socket.socket() as kept:
         # bound and not listening: the first process may listen there, and nobody else is given the port meanwhile
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         kept.bind(("127.0.0.1", 0))
-        return _together(context, world, kept.getsockname()[1], function, arguments, timeout)
+        return _together(forking(), world, kept.getsockname()[1], function, arguments, timeout)
 
 
 def _together(
@@ -59,8 +56,7 @@ def _together(
 def _work(answer: Connection, variables: dict[str, str], function: Callable[..., Any], arguments: Any) -> None:
     import torch
 
-    os.environ.clear()  # the server it is forked from has those of the first test that asked for one
-    os.environ.update(variables)
+    begin(variables)
     torch.set_num_threads(1)
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:

@@ -32,9 +32,10 @@ KEYS = [
     "data.train.pairs=400", "data.valid.pairs=20", "tokenizer.kind=word", "model.width=32", "model.heads=2",
     "model.feed_forward=64", "model.encoder_layers=1", "model.decoder_layers=2", "model.dropout=0.1",
     "training.batch_tokens=600", "training.validate_sentences=2", "training.align=0.5", "threads=1",
+    "search.max_ratio=1", "search.max_extra=1",
 ]  # fmt: skip
 LEARNS = [
-    "training.updates=200", "training.validate_every=200", "training.warmup=20", "training.learning_rate=0.005",
+    "training.updates=140", "training.validate_every=140", "training.warmup=20", "training.learning_rate=0.005",
     "model.dropout=0",
 ]  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from in_process import try_in_process
 from small_fonts import FONTS, PLAIN
 from stopping import StopAt
 
@@ -189,8 +190,9 @@ def test_words_that_columns_cannot_say_are_told(tmp_path: Path) -> None:
     assert any("1 picture cannot be learned from by CTC" in line for line in said)
 
 
-def test_the_doctor_does_not_count_what_has_no_end(tmp_path: Path) -> None:
+def test_the_doctor_does_not_count_what_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jumok.training.doctor.examine import examine
 
+    try_in_process(monkeypatch)
     report = examine(recipe_of(training={"updates": 2}), tmp_path / "run", trial=False)
     assert not [finding for finding in report.findings if "see only" in finding.what]

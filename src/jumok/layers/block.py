@@ -11,7 +11,7 @@ al. 2021), and stochastic depth (Huang et al. 2016), which lets some rows of a b
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,6 +23,7 @@ from jumok.layers.dropout import Dropout
 from jumok.layers.gelu import gelu
 from jumok.layers.linear import for_products, linear
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
+from jumok.layers.norm import Sum, norm_beside, total
 
 
 class BlockSection(Protocol):
@@ -103,6 +104,13 @@ class AddNorm(nn.Module):
             return self.dropout(self._weighed(sublayer(for_products(self.norm(x)))), onto=x)
         return self.norm(self.dropout(self._weighed(sublayer(for_products(x))), onto=x))
 
+    def chained(self, x: Tensor | Sum, sublayer: Callable[[Tensor], Tensor]) -> Tensor | Sum:
+        """The same where the next one is like this: with pre-norm the sum is left to its norm."""
+        if not self.pre:
+            return self(total(x), sublayer)
+        z, normed = norm_beside(self.norm, x)
+        return Sum(z, self.dropout(self._weighed(sublayer(normed))))
+
     def _weighed(self, y: Tensor) -> Tensor:
         """z / (1 − p) · λ ⊙ y"""
         if self.scale is not None:
@@ -142,9 +150,22 @@ class Block(nn.Module):
         self.feed_forward, self.feed_forward_norm = FeedForward(section), AddNorm(section, passed_by)
 
     def forward(self, x_BTD: Tensor, look: Look, source: Source | None = None, past: Past | None = None) -> Tensor:
-        x_BTD = self.attention_norm(x_BTD, lambda x: self.attention(x, look, past=past))
+        for around, sublayer in self._sublayers(look, source, past):
+            x_BTD = around(x_BTD, sublayer)
+        return x_BTD
+
+    def chained(self, x: Tensor | Sum, look: Look, source: Source | None, past: Past | None) -> Tensor | Sum:
+        """The same between blocks that leave their last sum to the next one."""
+        for around, sublayer in self._sublayers(look, source, past):
+            x = around.chained(x, sublayer)
+        return x
+
+    def _sublayers(
+        self, look: Look, source: Source | None, past: Past | None
+    ) -> Iterator[tuple[AddNorm, Callable[[Tensor], Tensor]]]:
+        yield self.attention_norm, lambda x: self.attention(x, look, past=past)
         if self.cross is not None and self.cross_norm is not None:
             assert source is not None
             cross = self.cross
-            x_BTD = self.cross_norm(x_BTD, lambda x: cross(x, source.look, source.memory))
-        return self.feed_forward_norm(x_BTD, self.feed_forward)
+            yield self.cross_norm, lambda x: cross(x, source.look, source.memory)
+        yield self.feed_forward_norm, self.feed_forward

@@ -15,6 +15,7 @@ from jumok.layers.block import Block, BlockSection, Source, build_norm
 from jumok.layers.cache import KeyValueCache
 from jumok.layers.dropout import Dropout
 from jumok.layers.multihead import Look
+from jumok.layers.norm import Sum, total
 from jumok.layers.position import Learned, RelativeBias, Rotary, Sinusoidal
 from jumok.layers.spans import Spans
 
@@ -95,15 +96,18 @@ class Stack(nn.Module):
         if packed is not None:
             spans = Spans.past(packed) if causal else Spans.own(packed)
         look = Look(mask, causal, bias, turns, spans)
-        x_BTD = self.dropout(embedded_BTD)
+        x_BTD: Tensor | Sum = self.dropout(embedded_BTD)
         for number, block in enumerate(self.blocks):
             source = None if sources is None else sources[number]
             past = None if cache is None else cache.past(number)
             if self.computed_again and self.training and torch.is_grad_enabled():
                 x_BTD = checkpoint(block, x_BTD, look, source, past, use_reentrant=False)
+            elif torch.compiler.is_compiling():
+                assert isinstance(block, Block)
+                x_BTD = block.chained(x_BTD, look, source, past)
             else:
                 x_BTD = block(x_BTD, look, source, past)
-        return self.norm(x_BTD)
+        return self.norm(total(x_BTD))
 
 
 def compute_again(model: nn.Module) -> None:

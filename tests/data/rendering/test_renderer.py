@@ -43,6 +43,35 @@ def test_what_is_seen_of_a_letter_is_its_mask(words: RenderedWords, seed: int) -
     torch.testing.assert_close(found, torch.from_numpy(mask / 255).float(), atol=5e-3, rtol=0.0)
 
 
+@pytest.mark.parametrize("counted", [0, 32])
+def test_ink_is_found_as_the_plain_way_finds_it(
+    words: RenderedWords, counted: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, whether the letter before a point is counted or searched for: letters are few, points are many."""
+    monkeypatch.setattr("jumok.data.rendering.table.MOST_COUNTED", counted)
+    torch.manual_seed(seed)
+    table, batch = GlyphTable(words.atlas, 24), words.batch(np.arange(40), seed)
+    line = table.lay_out(batch.glyphs, torch.randn(40), torch.randn(batch.glyphs.shape))
+    x, y = -10 + (line.right[:, None] + 20) * torch.rand(40, 500), -5 + 60 * torch.rand(40, 500)
+    last, (high, wide) = batch.glyphs.size(1) - 1, words.atlas.masks.shape[1:]
+    own = (torch.searchsorted(line.starts, x, right=True) - 1).clamp(0, last)
+    begin, following = (line.starts.gather(1, each) for each in (own, (own + 1).clamp(max=last)))
+    other = torch.where(x - begin < (following - begin) / 2, own - 1, own + 1).clamp(0, last)
+    ink = []
+    for which in (own, other):
+        column = x - line.starts.gather(1, which) + (table.pen - 0.5)
+        row = y - line.lifts.gather(1, which) - 0.5
+        inside = (column > -1) & (column < wide) & (row > -1) & (row < high)
+        column, row = column.clamp(0, wide - 1.001), row.clamp(0, high - 1.001)
+        left, above, glyph = column.long(), row.long(), line.glyphs.gather(1, which)
+        corners = [[table.masks[glyph, above + down, left + across].float() for across in (0, 1)] for down in (0, 1)]
+        upper, lower = (torch.lerp(*pair, column - left) for pair in corners)
+        ink.append(torch.where(inside, torch.lerp(upper, lower, row - above), 0) / 255)
+    found = table.coverage(line, x, y)
+    assert found.max() > 0.9
+    assert torch.equal(found, torch.maximum(*ink))
+
+
 def test_plain_words_are_black_on_white_and_where_the_centres_say(words: RenderedWords, seed: int) -> None:
     torch.manual_seed(seed)
     batch = words.batch(np.arange(64), seed)
@@ -73,6 +102,21 @@ def test_the_same_draws_make_the_same_pictures_and_others_do_not(words: Rendered
     assert torch.equal(made(seed), made(seed))
     differs = (made(seed) != made(seed + 1)).flatten(1).any(dim=1)
     assert differs.all()
+
+
+def test_a_grey_picture_is_the_grey_of_the_coloured_one(words: RenderedWords, seed: int) -> None:
+    """Mixed of greys from the start. Noise is left out: it has more draws where there are more channels."""
+    batch = words.batch(np.arange(60), seed)
+    varied = section(noise=0, colour=0.8, outline=0.5, clutter=0.5)
+    made = []
+    for channels in (3, 1):
+        torch.manual_seed(seed)
+        made.append(Renderer(words.atlas, varied, (32, 96), channels)(batch.glyphs).images.double())
+    red, green, blue = made[0].clamp(1, 254).unbind(1)
+    grey = 0.299 * red + 0.587 * green + 0.114 * blue
+    inside = ((made[0] > 0) & (made[0] < 255)).all(dim=1)  # what is too bright or too dark is cut off afterwards
+    assert inside.double().mean() > 0.3
+    assert (grey - made[1][:, 0])[inside].abs().max() <= 1.01  # both are rounded
 
 
 @pytest.mark.parametrize("part", ["colour", "outline", "curve", "perspective", "blur", "noise", "clutter"])

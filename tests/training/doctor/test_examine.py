@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
-import torch
+from in_process import InProcess, try_in_process
 from runs import make_run
 from seeded import seed  # noqa: F401
 
 from jumok import recipe as recipes
-from jumok.recipe import Recipe
 from jumok.training.doctor import examine as module
 from jumok.training.doctor.examine import examine
 from jumok.training.doctor.findings import Report
@@ -32,33 +31,9 @@ KEYS = [
 ]
 
 
-class InProcess:
-    """A session without a process: quick, and without a limit."""
-
-    answers: dict[str, dict[str, Any]]  # what is answered instead, by what is asked
-    device, enforced = "cpu", True
-
-    def __init__(self, recipe: Recipe, saved: Path | None, plugins: Any = (), memory: int | None = None) -> None:
-        self.patient = Patient(recipe, saved, torch.device("cpu"))
-        self.began = {"device": self.device, "threads": 1, "precision": "float32", "limit": memory or 10**10}
-        self.began["enforced"] = self.enforced
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def ask(self, within: float, /, **request: Any) -> dict[str, Any]:
-        return self.answers.get(str(request["do"])) or self.patient.answer(request)
-
-
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    InProcess.answers = {}
-    monkeypatch.setattr(module, "Session", InProcess)
-    monkeypatch.setattr(module, "TIMED", 0.01)
-    return InProcess.answers
+    return try_in_process(monkeypatch)
 
 
 def examined(*keys: str, name: str = "lstm-luong", run: Path | None = None, **options: Any) -> Report:

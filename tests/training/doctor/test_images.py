@@ -86,7 +86,8 @@ def test_two_corpora_with_classes_in_another_order(tmp_path: Path) -> None:
     assert "/y/" in where
 
 
-def test_a_whole_examination(tmp_path: Path) -> None:
+def test_a_whole_examination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jumok.training.doctor.examine.TIMED", 0.1)
     report = examine(recipe_of(images(tmp_path / "a", {"x": 30, "y": 30})), tmp_path / "run", patience=3.0)
     assert not report.would_fail
     assert report.facts["memory"]["key"] == "training.batch_images"

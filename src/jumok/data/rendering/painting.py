@@ -39,15 +39,25 @@ def colours(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
     return tinted(ink_B), tinted(ground_B)
 
 
-def gradient(colour_B3: Tensor, strength_B: Tensor, size: tuple[int, int]) -> Tensor:
-    """From one colour to another near it, in any direction: (B, 3, H, W)."""
+def shown(colour_B3: Tensor, channels: int) -> Tensor:
+    """What a picture of 3 channels, or of 1, has of a colour: (B, C). Everything that is mixed of colours is a weighted
+    sum, so a grey picture can be mixed of greys, in a third of the time."""
+    if channels == 3:
+        return colour_B3
+    red, green, blue = colour_B3[:, :1], colour_B3[:, 1:2], colour_B3[:, 2:]
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+def gradient(colour_B3: Tensor, strength_B: Tensor, size: tuple[int, int], channels: int = 3) -> Tensor:
+    """From one colour to another near it, in any direction: (B, C, H, W)."""
     count, device = len(colour_B3), colour_B3.device
     angle_B = uniform(count, 0, 2 * torch.pi, device)
     y_H = torch.linspace(-1, 1, size[0], device=device)
     x_W = torch.linspace(-1, 1, size[1], device=device)
     ramp_BHW = torch.cos(angle_B)[:, None, None] * x_W + torch.sin(angle_B)[:, None, None] * y_H[:, None]
     step_B3 = 25 * torch.randn(count, 3, device=device) * (strength_B * torch.rand(count, device=device))[:, None]
-    return colour_B3[:, :, None, None] + step_B3[:, :, None, None] * ramp_BHW[:, None]
+    colour_BC, step_BC = shown(colour_B3, channels), shown(step_B3, channels)
+    return colour_BC[:, :, None, None] + step_BC[:, :, None, None] * ramp_BHW[:, None]
 
 
 def texture(count: int, size: tuple[int, int], device: torch.device) -> Tensor:
@@ -60,17 +70,17 @@ def texture(count: int, size: tuple[int, int], device: torch.device) -> Tensor:
     return total
 
 
-def edges(picture_B3HW: Tensor) -> Tensor:
-    """A part of each ground beyond a straight edge in another colour: (B, 3, H, W)."""
-    count, (high, wide), device = len(picture_B3HW), picture_B3HW.shape[2:], picture_B3HW.device
+def edges(picture_BCHW: Tensor) -> Tensor:
+    """A part of each ground beyond a straight edge in another colour: (B, C, H, W)."""
+    count, (high, wide), device = len(picture_BCHW), picture_BCHW.shape[2:], picture_BCHW.device
     angle_B = uniform(count, 0, 2 * torch.pi, device)[:, None, None]
     away_B = uniform(count, 0.1, 1.1, device)[:, None, None]
     y_H = torch.linspace(-1, 1, high, device=device)
     x_W = torch.linspace(-1, 1, wide, device=device)
     beyond_BHW = torch.cos(angle_B) * x_W + torch.sin(angle_B) * y_H[:, None] - away_B
     share_B1HW = torch.sigmoid(beyond_BHW * 40)[:, None]
-    change_B3 = 45 * torch.randn(count, 3, device=device)
-    return picture_B3HW + share_B1HW * change_B3[:, :, None, None]
+    change_BC = shown(45 * torch.randn(count, 3, device=device), picture_BCHW.size(1))
+    return picture_BCHW + share_B1HW * change_BC[:, :, None, None]
 
 
 def strokes(size: tuple[int, int], count: int, device: torch.device) -> Tensor:

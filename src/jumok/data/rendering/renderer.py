@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from jumok.data.images.augment_draws import some
 from jumok.data.rendering.degrade import QUANTA, blur, coarsen, compress, noise
 from jumok.data.rendering.geometry import Camera, View
-from jumok.data.rendering.painting import colours, edges, gradient, strokes, texture, uniform
+from jumok.data.rendering.painting import colours, edges, gradient, shown, strokes, texture, uniform
 from jumok.data.rendering.table import GlyphTable, Line
 from jumok.recipe.recognition import Rendering
 
@@ -108,7 +108,7 @@ class Renderer(nn.Module):
         ink_B1HW = ink_BP.view(count, 1, high, wide)
         weight_B = 0.25 * torch.randn(count, device=device).clamp(-1.5, 1.5)  # thinner, bolder
         ink_B1HW = ((ink_B1HW - 0.5) * 1.2 + 0.5 + weight_B[:, None, None, None] * ink_B1HW).clamp(0, 1)
-        return F.avg_pool2d(ink_B1HW, self.section.finer)
+        return F.avg_pool2d(ink_B1HW, self.section.finer) if self.section.finer > 1 else ink_B1HW
 
     def _centres(self, line: Line, camera: Camera) -> Tensor:
         advance_BL = self.table.measures[line.glyphs][..., 0]
@@ -119,32 +119,29 @@ class Renderer(nn.Module):
     # ------------------------------------------------------------ what they look like
 
     def _painted(self, ink_B1HW: Tensor) -> Tensor:
-        section, size = self.section, self.size
+        section, size, channels = self.section, self.size, self.channels
         count, device = len(ink_B1HW), ink_B1HW.device
         ink_B3, ground_B3 = colours(count, device)
         coloured_B = (torch.rand(count, device=device) < section.colour).float()  # the rest: black on white
         ink_B3 = ink_B3 * coloured_B[:, None]
         ground_B3 = 255 + (ground_B3 - 255) * coloured_B[:, None]
-        ground = gradient(ground_B3, coloured_B, size)
+        ground = gradient(ground_B3, coloured_B, size, channels)
         rough_B = coloured_B * 30 * torch.rand(count, device=device) ** 2
         ground = ground + rough_B[:, None, None, None] * texture(count, size, device)
-        ink = gradient(ink_B3, coloured_B, size)
+        ink = gradient(ink_B3, coloured_B, size, channels)
         if section.clutter:
             rows, chosen = some(count, section.clutter, device)
             part = ground.index_select(0, rows)
             ground = ground.index_copy(0, rows, torch.where(chosen[:, None, None, None], edges(part), part))
             rows, chosen = some(count, section.clutter / 2, device)
             line = strokes(size, len(rows), device) * chosen[:, None, None, None]
-            tone = ground.index_select(0, rows) + 60 * torch.randn(len(rows), 3, 1, 1, device=device)
+            change_RC = shown(60 * torch.randn(len(rows), 3, device=device), channels)
+            tone = ground.index_select(0, rows) + change_RC[:, :, None, None]
             ground = ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), tone, line))
         if section.outline:
             ground = self._shadowed(ground, ink_B1HW, ink_B3)
             ground = self._outlined(ground, ink_B1HW, ink_B3)
-        image = torch.lerp(ground, ink, ink_B1HW)
-        if self.channels == 1:
-            red, green, blue = image[:, :1], image[:, 1:2], image[:, 2:]
-            return 0.299 * red + 0.587 * green + 0.114 * blue
-        return image
+        return torch.lerp(ground, ink, ink_B1HW)
 
     def _outlined(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
         """A rim of another colour around the letters of some pictures."""
@@ -169,4 +166,4 @@ class Renderer(nn.Module):
         light_R = ink_B3.index_select(0, rows).mean(dim=1)
         far_R = torch.where(light_R > 127.5, light_R - 127.5, light_R + 127.5)
         tone_R3 = far_R[:, None] + 40 * torch.randn(len(rows), 3, device=ink_B3.device)
-        return tone_R3.clamp(0, 255)[:, :, None, None]
+        return shown(tone_R3.clamp(0, 255), self.channels)[:, :, None, None]

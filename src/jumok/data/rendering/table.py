@@ -30,6 +30,7 @@ class Line:
 
 
 FAR = 1e6  # no letter stands there
+MOST_COUNTED = 32  # letters of a line
 
 
 class GlyphTable(nn.Module):
@@ -81,29 +82,43 @@ class GlyphTable(nn.Module):
         (slanted letters lean over their edges). The darker of the two is taken.
         """
         last = line.glyphs.size(1) - 1
-        own_BP = (torch.searchsorted(line.starts, x_BP.contiguous(), right=True) - 1).clamp(0, last)
+        before_BP = (_begun(line.starts, x_BP) - 1).clamp_(0, last)  # small numbers: places of letters are few
+        own_BP = before_BP.long()
         begin_BP = line.starts.gather(1, own_BP)
-        following_BP = line.starts.gather(1, (own_BP + 1).clamp(max=last))
-        other_BP = torch.where(x_BP - begin_BP < (following_BP - begin_BP) / 2, own_BP - 1, own_BP + 1).clamp(0, last)
+        following_BP = line.starts.gather(1, (own_BP + 1).clamp_(max=last))
+        nearer_BP = (x_BP - begin_BP < (following_BP - begin_BP) / 2).to(before_BP.dtype)  # its beginning than its end
+        other_BP = (before_BP + 1 - 2 * nearer_BP).clamp_(0, last).long()
         own, other = (self._ink(line, each_BP, x_BP, y_BP) for each_BP in (own_BP, other_BP))
         return torch.maximum(own, other)
 
     def _ink(self, line: Line, which_BP: Tensor, x_BP: Tensor, y_BP: Tensor) -> Tensor:
         """Of one letter at each point, between its mask's four nearest pixels."""
         height, width = self.masks.shape[1:]
-        cell_BP = line.glyphs.gather(1, which_BP) * (height * width)
+        cell_BP = (line.glyphs * (height * width)).gather(1, which_BP)
         column_BP = x_BP - line.starts.gather(1, which_BP) + (self.pen - 0.5)
         row_BP = y_BP - line.lifts.gather(1, which_BP) - 0.5
         inside_BP = (column_BP > -1) & (column_BP < width) & (row_BP > -1) & (row_BP < height)
-        column_BP, row_BP = column_BP.clamp(0, width - 1.001), row_BP.clamp(0, height - 1.001)
+        column_BP, row_BP = column_BP.clamp_(0, width - 1.001), row_BP.clamp_(0, height - 1.001)
         left_BP, above_BP = column_BP.floor(), row_BP.floor()
         across_BP, down_BP = column_BP - left_BP, row_BP - above_BP
-        place_BP = cell_BP + above_BP.long() * width + left_BP.long()
+        place_P = ((above_BP * width + left_BP).long() + cell_BP).view(-1)
         flat = self.masks.view(-1)
 
         def at(offset: int) -> Tensor:
-            return flat[place_BP + offset].float()
+            # on a CPU a fifth of the time of flat[place_P + offset]
+            return flat[offset:].index_select(0, place_P).view(x_BP.shape).float()
 
         above = torch.lerp(at(0), at(1), across_BP)
         below = torch.lerp(at(width), at(width + 1), across_BP)
-        return torch.where(inside_BP, torch.lerp(above, below, down_BP), 0) / 255
+        return torch.lerp(above, below, down_BP) * inside_BP / 255
+
+
+def _begun(starts_BL: Tensor, x_BP: Tensor) -> Tensor:
+    """How many letters begin at or before each point, (B, P). Letters are few: on a CPU counting them, all points at
+    once, takes a quarter of the time of a search for each point."""
+    if x_BP.is_cuda or starts_BL.size(1) > MOST_COUNTED:
+        return torch.searchsorted(starts_BL, x_BP.contiguous(), right=True, out_int32=True)
+    count_BP = torch.zeros(x_BP.shape, dtype=torch.int16, device=x_BP.device)
+    for start_B in starts_BL.unbind(1):
+        count_BP += x_BP >= start_B[:, None]
+    return count_BP
