@@ -22,8 +22,9 @@ import numpy as np
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "src")]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
+from gpu_turns import turn_on, with_kernels  # noqa: E402
 from jumok import api  # noqa: E402
 from jumok import recipe as recipes  # noqa: E402
 from jumok.data.images.sources import open_images  # noqa: E402
@@ -56,11 +57,13 @@ def main() -> None:
     parser.add_argument("which", choices=SETTINGS)
     parser.add_argument("keys", nargs="*", help="other keys of the recipe: for a try")
     parser.add_argument("--data", type=Path, help="the archive, or the folder of idx files")
-    parser.add_argument("--minutes", type=float, default=8.0)
+    parser.add_argument("--minutes", type=float, default=8.0, help="0: as many updates as the recipe says")
     parser.add_argument("--choose", action="store_true", help="keep a tenth of the training images back and score that")
     parser.add_argument("--work", type=Path, default=Path("/tmp/cifar"))
     parser.add_argument("--out", type=Path)
+    with_kernels(parser)
     chosen = parser.parse_intermixed_args()
+    turn_on(chosen.kernels)
     settings, work = SETTINGS[chosen.which], chosen.work / chosen.which
     shutil.rmtree(work, ignore_errors=True)
     if chosen.which == "fashion":
@@ -73,7 +76,7 @@ def main() -> None:
     # what is kept back decides nothing but which settings are taken: the last checkpoint is the one that is tested
     keys += ["data.hold_out=2500"] if chosen.choose else ["data.hold_out=100", "training.validate_every=1000000"]
     began = time.perf_counter()
-    model = api.train(recipes.read(settings["recipe"], keys), work, minutes=chosen.minutes, report=False)
+    model = api.train(recipes.read(settings["recipe"], keys), work, minutes=chosen.minutes or None, report=False)
     results: dict[str, Any] = {
         "options": {k: str(v) for k, v in vars(chosen).items()},
         "recipe": model.recipe.model_dump(mode="json"),

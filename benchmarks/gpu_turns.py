@@ -6,11 +6,13 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+
+from jumok.layers import norm, short_attention
 
 
 class Engine(Protocol):
@@ -46,6 +48,19 @@ class Trains:
             work += sum((self.flops(batch) or 0) for batch in batches) if self.flops else 0
             self.update += 1
         return count, work
+
+
+KERNELS = {"short": short_attention, "norm": norm}
+
+
+def with_kernels(parser: argparse.ArgumentParser) -> None:
+    """An option that turns kernels on which wait for a model that has learned with them."""
+    parser.add_argument("--kernels", nargs="*", default=[], choices=KERNELS, help="turn these on, too")
+
+
+def turn_on(names: Sequence[str]) -> None:
+    for name in names:
+        KERNELS[name].ON_A_GPU = True
 
 
 def synchronize(device: torch.device) -> None:
