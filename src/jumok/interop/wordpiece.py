@@ -70,12 +70,12 @@ def filled(tokenizer: Tokenizer, rows: int) -> Tokenizer:
     apart = [token["content"] for token in content["added_tokens"] if token["content"] not in vocabulary]
     if apart:  # their ids come after the last of the model's
         raise BadInput(f'the token "{apart[0]}" was added to the vocabulary, and after it there are vectors of no word')
-    vocabulary.update({_nobody(id): id for id in range(tokenizer.size, rows)})
+    vocabulary.update({nobody(id): id for id in range(tokenizer.size, rows)})
     more = json.dumps(content, ensure_ascii=False) + "\n"
     return Tokenizer(more, KIND, tokenizer.lowercase, (), tokenizer.specials)
 
 
-def _nobody(id: int) -> str:
+def nobody(id: int) -> str:
     return f"[nothing-{id}]"
 
 
@@ -120,7 +120,7 @@ def _fill_gaps(vocabulary: dict[str, int], added: Iterable[Mapping[str, Any]]) -
     if max(taken, default=0) > 2 * len(taken):
         raise BadInput(f"the highest id is {max(taken):,}, and there are only {len(taken):,} tokens")
     # those after the model's own are numbered by the library, one after the other
-    vocabulary.update({_nobody(id): id for id in range(max(vocabulary.values(), default=0)) if id not in taken})
+    vocabulary.update({nobody(id): id for id in range(max(vocabulary.values(), default=0)) if id not in taken})
 
 
 def _lowercase(normalizer: Mapping[str, Any]) -> bool:
