@@ -114,7 +114,7 @@ def test_what_does_not_fit_leaves_nothing_behind(ask: Ask, tmp_path: Path) -> No
     (theirs / "config.json").write_text(json.dumps({**said, "intermediate_size": 33}), encoding="utf-8")
     refused(ask("import", "hf", theirs, "--run", run), "intermediate", "33 × 16", "config.json")
     (theirs / "config.json").write_text(json.dumps({**said, "model_type": "deit"}), encoding="utf-8")
-    refused(ask("import", "hf", theirs, "--run", run), "model_type is 'deit'", "only bert and vit")
+    refused(ask("import", "hf", theirs, "--run", run), "model_type is 'deit'", "only bert, vit and marian")
     (theirs / "config.json").write_text('{"architecture": "vit_tiny_patch16_224"}', encoding="utf-8")
     refused(ask("import", "hf", theirs, "--run", run), "jumok import timm")
     (theirs / "config.json").write_text(json.dumps(said), encoding="utf-8")

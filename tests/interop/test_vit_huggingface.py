@@ -76,7 +76,8 @@ def images_of(folder: Path, config: Any, sides: tuple[int, int] | None = None) -
 
 
 def close(found: Tensor, expected: Tensor) -> None:
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    # what was added up in another order differs by a share of the largest number
+    torch.testing.assert_close(found, expected, atol=1e-5 * (1 + float(expected.abs().max())), rtol=1e-5)
 
 
 @torch.no_grad()

@@ -24,6 +24,7 @@ from jumok.search.options import SearchOptions, max_length_for, normalised
         ({"min_length": 10**9}, "min_length 1000000000: give at most 100000"),
         ({"beam": 10**9}, "beam 1000000000: give at most 10000"),
         ({"patience": 0.0}, "patience"),
+        ({"stopping": "soon"}, "stopping: 'soon' is none of exact, transformers"),
         ({"prefix": (4, -1)}, "prefix"),
         ({"forbidden": (-1,)}, "forbidden"),
         ({"coverage_penalty": -0.1}, "coverage_penalty"),

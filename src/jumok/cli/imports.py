@@ -26,12 +26,13 @@ VERIFY = typer.Option(False, "--verify", help="Compare with the library it comes
 @app.command("hf")
 def huggingface(
     folder: Path = typer.Argument(
-        ..., help="A folder with config.json and model.safetensors; of a BERT, with the tokenizer's files, too."
+        ...,
+        help="A folder with config.json and model.safetensors; of a BERT or Marian, with the tokenizer's files, too.",
     ),
     run: Path = RUN,
     verify: bool = VERIFY,
 ) -> None:
-    """A BERT or a ViT as Hugging Face keeps it: then use it, or start a task from it (--start)."""
+    """A BERT, a ViT or a Marian translator as Hugging Face keeps it: then use it, or start from it (--start)."""
     from jumok.interop.run_folder import import_huggingface
     from jumok.interop.verifying import verify_huggingface
 
@@ -67,6 +68,8 @@ def _told(run: Path, notes: Sequence[str], verify: Callable[[], str | None]) -> 
         typer.echo(verified)
     recipe = RunFolder(run).recipe()
     ways = [f"jumok train classify --start {run} --train examples.tsv {_shorter(recipe)}--run runs/labels"]
+    if recipe.task == "translation":
+        ways = [f"jumok translate --run {run} 'A sentence.'"]
     if recipe.task == "vision":
         ways = [f"jumok train vit-base --start {run} --train images {_sized(recipe)}--run runs/images"]
         if not any(note.startswith(NO_CLASSIFIER) for note in notes):

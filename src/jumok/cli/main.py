@@ -23,6 +23,7 @@ from jumok.cli import (
     describe,
     doctor,
     evaluate,
+    export,
     fonts,
     forecast,
     gates,
@@ -117,6 +118,7 @@ app.command("ladder")(ladder.ladder)
 app.add_typer(data.app, name="data")
 app.add_typer(tokenizer.app, name="tokenizer")
 app.add_typer(imports.app, name="import")
+app.add_typer(export.app, name="export")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -21,6 +21,7 @@ def translate(
     tag: str | None = typer.Option(None, "--tag", help="The language to write, where the model knows several (2de)."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
     precision: str = typer.Option("float32", help="float32, bfloat16 or int8: less is faster, with small differences."),
+    engine: str = typer.Option("torch", help="torch, ct2 (CTranslate2), onnx (onnxruntime), or fastest: measured."),
     # Search
     beam: int | None = typer.Option(
         None, help="Hypotheses kept at each step; 1 is greedy. (default: the recipe's)", rich_help_panel=SEARCH
@@ -134,6 +135,10 @@ def translate(
         model = api.load_translator(run, device, ranks.quiet(api.warn), precision).tagged(tag)
         with options_as_typed(*names):
             model.check(wishes)
+            if engine != "torch":
+                from jumok.interop.engines import engine_of
+
+                model.engine = engine_of(engine, model, model.run, precision, wishes, alignments, ranks.quiet(api.warn))
         if alignments:
             View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
         source = Source(sentences or (), input, prefix_file, require_file)

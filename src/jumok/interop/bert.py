@@ -59,7 +59,7 @@ def section_of(config: Mapping[str, Any], where: str = "config.json") -> BertSec
     if config.get("is_decoder") or config.get("add_cross_attention"):
         raise BadInput(f"{where}: this checkpoint is a decoder; BERT reads")
     activation = config.get("hidden_act", "gelu")
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise BadInput(f"{where}: hidden_act {activation!r} is not one of {', '.join(ACTIVATIONS)}")
     keys = {
         "width": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads",

@@ -21,7 +21,7 @@ from jumok.recipe import BertSection
 from jumok.text.tokenizer import Tokenizer
 
 WORDS, WORDS_AGAIN, BIAS_AGAIN = "embedding.weight", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
-KINDS = ("bert", "vit")
+KINDS = ("bert", "vit", "marian")
 POOLER = ("pooler.weight", "pooler.bias")
 HEAD = ("transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias")
 COUNTED_OUT = "embeddings.position_ids"  # 0, 1, 2, …
@@ -58,7 +58,7 @@ class Imported:
 
 
 def kind_of(folder: Path) -> str:
-    """Which kind of model a checkpoint's folder holds: bert or vit."""
+    """Which kind of model a checkpoint's folder holds: bert, vit or marian."""
     where = folder / "config.json"
     if not where.is_file():
         raise BadInput(f"{folder}: no config.json there; a checkpoint of Hugging Face is a folder that has one")
@@ -66,7 +66,9 @@ def kind_of(folder: Path) -> str:
     kind = config.get("model_type")
     if kind not in KINDS:
         hint = "; it is timm's: jumok import timm" if kind is None and "architecture" in config else ""
-        raise BadInput(f"{where}: model_type is {kind!r}; only {' and '.join(KINDS)} can be read here{hint}")
+        raise BadInput(
+            f"{where}: model_type is {kind!r}; only {', '.join(KINDS[:-1])} and {KINDS[-1]} can be read here{hint}"
+        )
     return str(kind)
 
 

@@ -14,10 +14,14 @@ from jumok import recipe as recipes
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, remove_folder, replace_file
 from jumok.interop.huggingface import kind_of, read_checkpoint
+from jumok.interop.marian import read_marian
+from jumok.interop.marian_files import keep_originals
+from jumok.interop.origin import write_origin
 from jumok.interop.vit import ImportedVit, product
 from jumok.interop.vit_huggingface import read_vit
 from jumok.interop.vit_timm import read_timm
 from jumok.models.bert import Bert, HiddenWords
+from jumok.models.transformer import Transformer
 from jumok.models.vit import ImageLabeller
 from jumok.recipe import Recipe
 from jumok.tasks.example_task import LABELS
@@ -33,9 +37,13 @@ NO_CLASSIFIER = "it has no classifier"
 
 
 def import_huggingface(folder: Path, run: Path) -> list[str]:
-    """A BERT or a Vision Transformer as Hugging Face keeps it. Gives what its user should know, in sentences."""
+    """A BERT, a Vision Transformer or a Marian model as Hugging Face keeps it. Gives what its user should know, in
+    sentences."""
     _check_place(run)
-    if kind_of(folder) == "vit":
+    kind = kind_of(folder)
+    if kind == "marian":
+        return import_marian(folder, run)
+    if kind == "vit":
         return _import_vit(read_vit(folder), folder, "Hugging Face", run)
     return import_bert(folder, run)
 
@@ -65,6 +73,7 @@ def import_bert(folder: Path, run: Path) -> list[str]:
 
     def keep(made: RunFolder) -> None:
         save_tokenizers(made.tokenizer, {"text": found.tokenizer})
+        write_origin(made, {"has_pooler": found.has_pooler})
 
     _write(run, recipes.check(raw, str(folder)), model, folder, keep)
     parameters = sum(tensor.numel() for tensor in given.values())
@@ -77,6 +86,36 @@ def import_bert(folder: Path, run: Path) -> list[str]:
     if not found.hidden_words:
         notes.append("it has no head that guesses words: `jumok fill` would guess at random until one is trained")
     return notes
+
+
+def import_marian(folder: Path, run: Path) -> list[str]:
+    """A MarianMT or OPUS-MT model as Hugging Face keeps it, as a run that translates."""
+    _check_place(run)
+    found = read_marian(folder)
+    section = found.section
+    source, target = found.source.tokenizer, found.target.tokenizer
+    model = Transformer(section, source.size, target.size)
+    _put_in(model, found.weights, folder)
+    raw = {
+        "task": "translation",
+        "imported": f"{folder.absolute()} (Hugging Face)",
+        "data": {"max_length": max(1, section.max_positions - 1)},  # a source has <eos> besides its tokens
+        "tokenizer": {"kind": source.kind, "vocabulary": max(source.size, target.size)},
+        "model": section.model_dump(mode="json"),
+        "search": found.search,
+    }
+
+    def keep(made: RunFolder) -> None:
+        save_tokenizers(made.tokenizer, {"source": source, "target": target})
+        keep_originals(folder, made, found)
+
+    _write(run, recipes.check(raw, str(folder)), model, folder, keep)
+    parameters = sum(tensor.numel() for tensor in found.weights.values())
+    return [
+        f"{parameters:,} parameters: {section.encoder_layers} and {section.decoder_layers} layers, "
+        f"{section.width} wide, {section.heads} heads; {source.size:,} and {target.size:,} tokens",
+        *found.notes,
+    ]
 
 
 def _import_vit(found: ImportedVit, source: Path, whose: str, run: Path) -> list[str]:
@@ -93,6 +132,7 @@ def _import_vit(found: ImportedVit, source: Path, whose: str, run: Path) -> list
 
     def keep(made: RunFolder) -> None:
         replace_file(made.path / LABELS, json.dumps(classes.to_json(), ensure_ascii=False, indent=1) + "\n")
+        write_origin(made, {**found.origin, "has_classifier": found.has_classifier})
 
     _write(run, recipes.check(raw, str(source)), model, source, keep)
     parameters = sum(tensor.numel() for tensor in found.weights.values())
@@ -138,7 +178,7 @@ def _write(run: Path, recipe: Recipe, model: nn.Module, source: Path, keep: Call
         try:
             RunFolder.create(temporary.path, recipe)
             keep(temporary)
-            checkpoint.write(temporary.checkpoints / "step-0", dict(model.state_dict()), None, state)
+            checkpoint.write(temporary.checkpoints / "step-0", checkpoint.stored_tensors(model), None, state)
             for name in ("last", "best"):
                 temporary.point(name, 0)
             if run.is_dir():

@@ -1,6 +1,7 @@
 """The tensors of a folder: one `model.safetensors`, or several with an index of which tensor lies in which.
 
-Only safetensors are read: a pickle may run whatever its author likes.
+Only safetensors are read: a pickle may run whatever its author likes. What a file says of itself is checked before the
+library maps it (see safetensors_header.py), and an index can only name files of its own folder.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.interop.json_file import read_object
+from jumok.interop.safetensors_header import check_header
 
 ONE_FILE, INDEX = "model.safetensors", "model.safetensors.index.json"
 OTHERS = ("pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack", "model.ckpt.index")
@@ -59,6 +61,7 @@ def _plain(tensor: Tensor, where: str) -> Tensor:
 
 
 def _names_in(file: Path) -> list[str]:
+    check_header(file)
     try:
         with safe_open(file, "pt") as stored:
             return list(stored.keys())
@@ -72,14 +75,25 @@ def _indexed(folder: Path) -> dict[str, Path]:
         raise BadInput(f"{folder / INDEX}: weight_map is not a table of tensors and their files; fetch the file again")
     known = {}
     for part in dict.fromkeys(index.values()):
-        if (
-            part != Path(part).name or "\\" in part or not part.endswith(".safetensors")
-        ):  # out of the folder leads no way
-            raise BadInput(f"{folder / INDEX}: {part!r} is not the name of a safetensors file beside it")
+        if not _is_name(part):  # out of the folder leads no way
+            raise BadInput(f"{folder / INDEX}: {part[:80]!r} is not the name of a safetensors file beside it")
         if not (folder / part).is_file():
             raise BadInput(f"{folder / part}: is missing ({INDEX} names it); fetch it too")
+        if not _is_inside(folder, folder / part):
+            raise BadInput(f"{folder / part}: a link that leads out of the folder; put the file itself there")
         known[part] = set(_names_in(folder / part))
     for name, part in index.items():
         if name not in known[part]:
             raise BadInput(f"{folder / part}: has no tensor {name}, which {INDEX} looks for there; fetch both again")
     return {name: folder / part for name, part in index.items()}
+
+
+def _is_name(part: str) -> bool:
+    plain = part == Path(part).name and "\\" not in part and part.isprintable()
+    return plain and part.endswith(".safetensors") and len(part.encode()) < 256
+
+
+def _is_inside(folder: Path, part: Path) -> bool:
+    """In the folder itself; the cache of Hugging Face has links to its `blobs`, two folders up."""
+    place, home = part.resolve().parent, folder.resolve()
+    return place == home or (home.parent.name == "snapshots" and place == home.parent.parent / "blobs")

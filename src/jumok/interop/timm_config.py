@@ -102,14 +102,14 @@ class Told:
     @property
     def activation(self) -> str:
         named = self.arguments.get("act_layer") or "gelu"
-        if named not in ACTIVATIONS:
+        if not isinstance(named, str) or named not in ACTIVATIONS:
             raise BadInput(f"{self.where}: model_args.act_layer {named!r} is not one of {', '.join(ACTIVATIONS)}")
         return ACTIVATIONS[named]
 
     @property
     def pooling(self) -> str | None:
         named = self.arguments.get("global_pool", self.root.get("global_pool"))
-        if named is not None and named not in POOLINGS:
+        if named is not None and (not isinstance(named, str) or named not in POOLINGS):
             raise BadInput(f"{self.where}: global_pool {named!r} is not one of {', '.join(POOLINGS)}")
         return None if named is None else POOLINGS[named]
 

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput, Failure
+from jumok.interop.marian_check import compare_marian
 from jumok.interop.tensors import read_tensors, tensor_files
 from jumok.interop.timm_config import told_beside
 from jumok.interop.timm_names import CLASS, ONLY_FOR_PRETRAINING, POSITIONS, REGISTERS
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.vit import ImageLabeller
-from jumok.recipe import BertSection, VitSection
+from jumok.recipe import BertSection, TransformerSection, VitSection
 from jumok.tasks.example_task import LABELS
 from jumok.tasks.labelling import classes_of, read_labels
 from jumok.text.tokenizer import Tokenizer
@@ -38,8 +39,10 @@ Compared = tuple[Tensor, Tensor, str]  # here, there, and what it is
 
 def verify_huggingface(folder: Path, run: Path) -> str:
     """A sentence about the difference; `Failure` where it is too large."""
-    compare = _bert if isinstance(RunFolder.open(run).recipe().model, BertSection) else _vit
-    return _verified("transformers", folder, run, compare)
+    section = RunFolder.open(run).recipe().model
+    if isinstance(section, TransformerSection):
+        return _verified("transformers", folder, run, compare_marian)
+    return _verified("transformers", folder, run, _bert if isinstance(section, BertSection) else _vit)
 
 
 def verify_timm(path: Path, run: Path) -> str:

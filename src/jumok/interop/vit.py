@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -39,6 +39,7 @@ class ImportedVit:
     classes: tuple[str, ...]  # in the order of the classifier
     resize: str  # how images of other sizes are brought to the model's there
     notes: list[str]  # what its reader should know, in sentences
+    origin: dict[str, Any] = field(default_factory=dict)  # what the weights no longer tell (see origin.py)
 
     @property
     def has_classifier(self) -> bool:
@@ -135,8 +136,11 @@ def three(value: Any, where: str) -> tuple[float, float, float]:
     numbers = [one for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
     if len(numbers) != len(listed) or len(listed) not in (1, 3):
         raise BadInput(f"{where} is {value!r}; it must be a number for each channel")
-    first, second, third = (numbers * 3)[:3]
-    return float(first), float(second), float(third)
+    try:
+        first, second, third = map(float, (numbers * 3)[:3])
+    except OverflowError:
+        raise BadInput(f"{where} is too large a number") from None
+    return first, second, third
 
 
 def sides(value: Any, where: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from typing import Any
 from jumok.errors import BadInput
 from jumok.interop.bert import ACTIVATIONS, COUNTED
 from jumok.interop.json_file import read_object, read_object_if_there
+from jumok.interop.origin import CLASS_POSITION, CLASS_TOKEN
 from jumok.interop.tensors import read_tensors, tensor_files
 from jumok.interop.vit import (
     BLOCK,
@@ -85,7 +86,7 @@ def section_of(config: Mapping[str, Any], where: str, folder: Path, notes: list[
     for ours in ("image", "patch"):
         values[ours] = sides(values[ours], f"{where}: {KEYS[ours]}")
     activation = config.get("hidden_act", USUAL["hidden_act"])
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise BadInput(f"{where}: hidden_act {activation!r} is not one of {', '.join(ACTIVATIONS)}")
     mean, deviation = _levels(folder / PREPROCESSOR, notes)
     given = {"activation": ACTIVATIONS[activation], "mean": mean, "deviation": deviation, "antialias": False}
@@ -117,7 +118,8 @@ def read_vit(folder: Path) -> ImportedVit:
     tensors[f"{STEM}.weight"] = flat(tensors[f"{STEM}.weight"])
     weights = tensors | placed(token[0], positions[0], section.grid)
     weights |= without_biases(weights, section.layers)
-    return ImportedVit(section, weights, classes, _resize(folder / PREPROCESSOR, section, notes), notes)
+    origin = {CLASS_TOKEN: token[0, 0], CLASS_POSITION: positions[0, 0], "qkv_bias": has_bias}
+    return ImportedVit(section, weights, classes, _resize(folder / PREPROCESSOR, section, notes), notes, origin)
 
 
 def _names(files: Iterable[str], section: VitSection, has_bias: bool) -> dict[str, str]:

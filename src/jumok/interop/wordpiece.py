@@ -20,7 +20,7 @@ from typing import Any
 import tokenizers
 
 from jumok.errors import BadInput
-from jumok.interop.json_file import read_object_if_there
+from jumok.interop.json_file import MOST_BYTES, read_object_if_there
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.wordpiece import GOES_ON, KIND, LONGEST_WORD, NAMES, document, find_specials
 
@@ -31,6 +31,9 @@ SETTINGS: dict[str, tuple[str, bool | None]] = {
     "tokenize_chinese_chars": ("handle_chinese_chars", True),
 }
 ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")  # in the order of NAMES
+# what may be done to a text before it is cut; none of these makes much of little
+STEPS = ("BertNormalizer", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "Replace", "Nmt")
+MOST_STEPS, MOST_TOKENS, MOST_ADDED = 8, 1 << 20, 1 << 16
 PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True}
 
 
@@ -130,6 +133,8 @@ def _lowercase(normalizer: Mapping[str, Any]) -> bool:
 
 def _vocabulary_lines(file: Path) -> dict[str, int]:
     try:
+        if file.stat().st_size > MOST_BYTES:
+            raise BadInput(f"{file}: more than {MOST_BYTES:,} bytes, which no vocabulary has; fetch the file again")
         with file.open(encoding="utf-8") as lines:  # by line ends alone: a token may be some other separator
             found = {line.rstrip("\n"): id for id, line in enumerate(lines)}
     except OSError as error:
@@ -138,7 +143,13 @@ def _vocabulary_lines(file: Path) -> dict[str, int]:
         raise BadInput(f"{file}: not UTF-8 text ({error}); fetch the file again") from None
     if not found:
         raise BadInput(f"{file}: the file is empty")
+    _refuse_many(len(found), str(file))
     return found
+
+
+def _refuse_many(tokens: int, where: str) -> None:
+    if tokens > MOST_TOKENS:
+        raise BadInput(f"{where}: {tokens:,} tokens, more than any vocabulary has ({MOST_TOKENS:,})")
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -201,6 +212,7 @@ def _parts(whole: Mapping[str, Any], where: Path) -> tuple[dict[str, int], dict[
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, dict) or any(type(id) is not int or id < 0 for id in vocabulary.values()):
         raise BadInput(f"{where}: model.vocab is not a table of tokens and their ids; fetch the file again")
+    _refuse_many(len(vocabulary), f"{where}: model.vocab")
     longest = model.get("max_input_chars_per_word", LONGEST_WORD)
     if type(longest) is not int or longest < 1:
         raise BadInput(f"{where}: model.max_input_chars_per_word is {longest!r}; it must be a number of characters")
@@ -209,12 +221,28 @@ def _parts(whole: Mapping[str, Any], where: Path) -> tuple[dict[str, int], dict[
 
 def _normalizer(told: Any, where: Path) -> dict[str, Any]:
     """As the library understands it: it also reads what is not written as it would write it."""
+    _refuse_growth(told, where)
     try:
         content = document({NAMES[1]: 0}, told or {"type": "Sequence", "normalizers": []})
         found: dict[str, Any] = json.loads(tokenizers.Tokenizer.from_str(content).normalizer.__getstate__())
     except Exception as error:  # the library raises bare Exception
         raise BadInput(f"{where}: its normalizer cannot be read ({error})") from None
     return found
+
+
+def _refuse_growth(told: Any, where: Path) -> None:
+    """Forty steps that each write every letter twice make terabytes of one word."""
+    steps = told.get("normalizers") if isinstance(told, dict) and told.get("type") == "Sequence" else [told or {}]
+    if not isinstance(steps, list) or len(steps) > MOST_STEPS:
+        raise BadInput(f"{where}: its normalizer is not a list of at most {MOST_STEPS} steps")
+    for step in steps:
+        kind = step.get("type") if isinstance(step, dict) else None
+        if step and kind not in STEPS:
+            raise BadInput(
+                f"{where}: its normalizer cannot be read (its step {str(kind)[:40]} is none of {', '.join(STEPS)})"
+            )
+        if kind == "Replace" and len(str(step.get("content", ""))) > 1:
+            raise BadInput(f"{where}: its normalizer puts more than a letter in the place of something (Replace)")
 
 
 def _agree(normalizer: Mapping[str, Any], config: Mapping[str, Any], where: Path) -> None:
@@ -251,10 +279,12 @@ def _added(
     else:
         where = folder / "added_tokens.json"
         entries = [{"id": id, "content": content} for content, id in read_object_if_there(where).items()]
+    if isinstance(entries, list) and len(entries) > MOST_ADDED:
+        raise BadInput(f"{where}: {len(entries):,} added tokens, more than any vocabulary has ({MOST_ADDED:,})")
     found = []
     for entry in entries if isinstance(entries, list) else [None]:
         if not isinstance(entry, dict) or type(entry.get("id")) is not int or not entry.get("content"):
-            raise BadInput(f"{where}: the added tokens are damaged ({entry}); fetch the file again")
+            raise BadInput(f"{where}: the added tokens are damaged ({str(entry)[:200]}); fetch the file again")
         flags = {flag: bool(entry.get(flag, usual)) for flag, usual in PLAIN.items()}
         special = bool(entry.get("special")) or entry["content"] in specials
         found.append({"id": entry["id"], "content": str(entry["content"]), **flags, "special": special})

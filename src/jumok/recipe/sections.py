@@ -201,10 +201,10 @@ class Data(Section):
 
 
 class TokenizerSection(Section):
-    kind: Literal["bpe", "unigram", "word", "space", "character", "byte", "wordpiece"] = Field(
+    kind: Literal["bpe", "unigram", "word", "space", "character", "byte", "wordpiece", "sentencepiece"] = Field(
         "bpe",
         description="How text is cut: bpe, unigram, word, space (at spaces only, for text that is tokenised already), "
-        "character, byte (byte-level BPE, lossless), or wordpiece (BERT's).",
+        "character, byte (byte-level BPE, lossless), or wordpiece (BERT's). Imported alone: sentencepiece.",
     )
     vocabulary: int = Field(8000, ge=8, description="Largest number of tokens (character sets may need fewer).")
     joint: bool = Field(False, description="One vocabulary for both languages instead of one for each.")
@@ -339,6 +339,9 @@ class Search(Section):
     no_repeat_ngram: int = Field(0, ge=0, description="No so many tokens twice in the same order; 0: they may.")
     patience: float | None = Field(
         1.0, gt=0, description="Stop at this times `beam` finished hypotheses; null: when no other can win any more."
+    )
+    stopping: Literal["exact", "transformers"] = Field(
+        "exact", description="When no other can win: surely; or as the library transformers guesses that."
     )
     max_ratio: float = Field(
         2.0, gt=0, le=LARGEST_RATIO, description="Longest output: this (at most 1000) times the source length …"

@@ -295,7 +295,8 @@ class Recipe(Section):
                 raise ValueError(f"training.align does not go together with {key}")
 
     def _transformer_fits(self, model: TransformerSection) -> None:
-        if model.tie_embeddings == "all" and not self.tokenizer.joint:
+        # two SentencePiece files of one model share their ids
+        if model.tie_embeddings == "all" and not self.tokenizer.joint and self.tokenizer.kind != "sentencepiece":
             raise ValueError("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.joint: true)")
         needed = self.data.max_length + 2  # with <sos> and <eos>
         if model.reader is not None:

@@ -15,7 +15,9 @@ hypothesis finishes and not before: live ones are compared by log-probability al
 A row is done when nothing lives, when `patience × beam` have finished, or when its n-best are finished and no live
 hypothesis can still beat the worst of them. Log-probabilities only fall, the coverage term is never positive and no
 output is longer than `max_length`, so `log p / max_length^α` is the best that a live hypothesis can hope for: stopping
-there never changes the result.
+there never changes the result. With `stopping` "transformers" the hope is `log p / length^α` at the present length, to
+be held against the worst of `beam` finished ones: a guess, which that library makes (its early_stopping=False); and an
+`<eos>` that comes because of `max_length` costs nothing there (its forced_eos_token_id).
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ class Beam:
         self.beam_R = np.array([row.options.beam for row in rows], np.int64)
         self.worst_R = np.array([row.worst for row in rows])
         self.bound_R = np.array([row.bound for row in rows])
+        self.guess_R = np.array([row.guesses for row in rows], bool)
+        self.penalty_R = np.array([row.options.length_penalty for row in rows], np.float64)
         self.places = int(self.beam_R.sum())  # hypotheses when every row is full
         self.last_R = self.beam_R.cumsum() - 1
         self.equal_beams = int(self.beam_R[0]) if len(rows) and (self.beam_R == self.beam_R[0]).all() else 0
@@ -107,6 +111,7 @@ class Beam:
             raise self._broken(error) from None
         end_total_N = self.total_N + scores.end
         if limits is not None:
+            end_total_N[limits.free] = self.total_N[limits.free]
             end_total_N[limits.barred] = -np.inf
         if self.tree:
             self.tree.number_candidates(self, scores, end_total_N)
@@ -123,7 +128,7 @@ class Beam:
         self._follow(best, full)
         if alive_R is None:
             return best.parent, happened
-        happened += [Completed(self.rows[index].name, self.rows[index].pool) for index in np.flatnonzero(~alive_R)]
+        happened += [Completed(self.rows[index].name, self.rows[index].best) for index in np.flatnonzero(~alive_R)]
         kept_N = alive_R[self.row_N]
         self._keep(kept_N, alive_R)
         return best.parent[kept_N], happened
@@ -213,9 +218,15 @@ class Beam:
             alive_R &= np.array([row.finished < row.enough for row in self.rows])
         if settled:
             first_R = np.searchsorted(best.row, np.flatnonzero(alive_R))  # the best of each row
-            hope = best.total[first_R] / self.bound_R[alive_R]
+            hope = best.total[first_R] / self._bound()[alive_R]
             alive_R[alive_R] = hope > self.worst_R[alive_R]
         return None if alive_R.all() else alive_R
+
+    def _bound(self) -> Floats:
+        """What the log-probability of each row's (R) live hypotheses is divided by, at best."""
+        if not self.guess_R.any():
+            return self.bound_R
+        return np.where(self.guess_R, self.length_R**self.penalty_R, self.bound_R)
 
     def _follow(self, best: Ranked, full: bool) -> None:
         """The best become the live ones."""

@@ -10,6 +10,8 @@ from jumok.errors import BadInput
 from jumok.recipe.sections import LARGEST_RATIO, LONGEST_OUTPUT, WIDEST_BEAM
 from jumok.search.phrases import Phrase, holds, repeats, together
 
+STOPPING = ("exact", "transformers")
+
 
 @dataclass(frozen=True)
 class SearchOptions:
@@ -24,6 +26,7 @@ class SearchOptions:
     max_ratio: float = 2.0
     max_extra: int = 20
     patience: float | None = None  # stop after patience × beam finished (Kasai et al. 2022); None: when nothing can win
+    stopping: str = "exact"  # "transformers": when nothing could win that ended now, as that library guesses
 
     prefix: Phrase = ()  # tokens that every hypothesis must start with
     forbidden: Phrase = (PAD, START)  # tokens never generated (a prefix may still hold them)
@@ -71,6 +74,8 @@ class SearchOptions:
             raise BadInput(f"max_extra: must be from 0 to {LONGEST_OUTPUT}, not {self.max_extra}")
         if self.patience is not None and not self.patience > 0:
             raise BadInput(f"patience: must be above 0, not {self.patience}")
+        if self.stopping not in STOPPING:
+            raise BadInput(f"stopping: {self.stopping!r} is none of {', '.join(STOPPING)}")
         if self.no_repeat_ngram < 0:
             raise BadInput(f"no_repeat_ngram: must be 0 (off) or the n of the n-grams, not {self.no_repeat_ngram}")
 

@@ -27,10 +27,11 @@ class Limits(NamedTuple):
     barred: Booleans  # it may not come
     sure: Booleans  # it comes, whatever its rank
     unwilling: Booleans  # it comes because of the maximum length: the model would have gone on
+    free: Booleans  # it comes because of that and costs nothing, as the library transformers has it
 
 
 def restrict(beam: Beam, scores: Scores) -> Limits:
-    limits = Limits(*(np.zeros(len(beam.row_N), bool) for _ in range(3)))
+    limits = Limits(*(np.zeros(len(beam.row_N), bool) for _ in range(4)))
     first = np.searchsorted(beam.row_N, np.arange(len(beam.rows) + 1)).tolist()
     drawn: list[int] = []
     if any(_overwrites(row, length) for row, length in zip(beam.rows, beam.length_R.tolist(), strict=True)):
@@ -67,6 +68,7 @@ def _overwrites(row: Row, length: int) -> bool:
 def _close(beam: Beam, row: Row, here: Integers, scores: Scores, limits: Limits) -> None:
     """The last token is `<eos>`, unless a required phrase is still missing."""
     limits.unwilling[here] = scores.whole(here).amax(dim=1).cpu().double().numpy() > scores.ends(here)
+    limits.free[here] = row.guesses
     if row.required:
         limits.barred[here] = [row.required.missing(output) > 0 for output in _outputs(beam, here)]
     scores.silence(here)

@@ -13,9 +13,12 @@ class Row:
 
     def __init__(self, name: int, options: SearchOptions, limit: int, source: int | None, end: int) -> None:
         self.name, self.options, self.limit, self.source = name, options, limit, source
-        self.pool: list[Hypothesis] = []  # the n-best finished so far
+        self.pool: list[Hypothesis] = []  # the best finished so far
+        # `transformers` holds a live hypothesis against the worst of a full beam, not of the n-best
+        self.guesses = options.stopping == "transformers" and options.beam > 1
+        self.kept = options.beam if self.guesses else options.nbest
         self.finished = 0  # how many have finished
-        self.worst = -float("inf")  # score to beat, once the n-best are full
+        self.worst = -float("inf")  # score to beat, once the pool is full
         self.bound = limit**options.length_penalty  # log p / this is the best a live hypothesis can hope for
         # A beam of 1 is greedy: its first <eos> is its last word.
         self.enough = 1.0 if options.beam == 1 else float("inf")
@@ -80,6 +83,10 @@ class Row:
     def score(self, total: float, length: int) -> float:
         return normalised(total, length, self.options.length_penalty)
 
+    @property
+    def best(self) -> list[Hypothesis]:
+        return self.pool[: self.options.nbest]
+
     def add(self, tokens: list[int], total: float, length: int, finished: bool, covered: float) -> Hypothesis:
         """One more output; `covered` is Σ_s log min(Σ_t α_ts, 1)."""
         score = self.score(total, length)
@@ -88,8 +95,8 @@ class Row:
         output = Hypothesis(tokens, score, total, finished)
         self.pool.append(output)
         self.pool.sort(key=lambda hypothesis: -hypothesis.score)  # stable: the first to finish wins a tie
-        del self.pool[self.options.nbest :]
+        del self.pool[self.kept :]
         self.finished += 1
-        if len(self.pool) == self.options.nbest:
+        if len(self.pool) == self.kept:
             self.worst = self.pool[-1].score
         return output

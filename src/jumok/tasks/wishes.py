@@ -151,6 +151,7 @@ class Asked:
                 min_length=wishes.min_length,
                 max_length=limit,
                 patience=search.patience,
+                stopping=search.stopping,
                 prefix=start,
                 forbidden=self.forbidden,
                 forbidden_phrases=self.forbidden_phrases,

@@ -21,7 +21,8 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 
-KINDS = ("bpe", "unigram", "word", "space", "character", "byte", "wordpiece")
+KINDS = ("bpe", "unigram", "word", "space", "character", "byte", "wordpiece")  # that can be learned
+READ = (*KINDS, "sentencepiece")  # and those that are other people's alone (see sentencepiece.py)
 SPACE = "▁"
 PROMISES = {
     "bpe": "exact for text of known characters with single inner spaces; a literal ▁ reads back as a space",
@@ -32,6 +33,7 @@ PROMISES = {
     "byte": "exact for any text",
     "wordpiece": "the words of known characters, all punctuation and Chinese characters set apart by spaces; "
     "control characters and joiners are lost, and words of more than 100 characters",
+    "sentencepiece": "the text of known characters with single inner spaces; a literal ▁ reads back as a space",
 }
 
 # Joiners (U+200C, U+200D) are part of words, as Persian and the scripts of India write them.

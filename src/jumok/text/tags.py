@@ -18,6 +18,8 @@ def with_tags(tokenizer: Tokenizer, names: Iterable[str]) -> Tokenizer:
     new = [name for name in dict.fromkeys(names) if name not in tokenizer.tags]
     if not new:
         return tokenizer
+    if tokenizer.kind == "sentencepiece":
+        raise BadInput(f"the tag <{new[0]}>: an imported SentencePiece vocabulary takes no tags; leave them out")
     content = json.loads(tokenizer.content)
     vocabulary = content["model"]["vocab"]
     for id, token in enumerate((f"<{name}>" for name in new), tokenizer.size):

@@ -20,7 +20,9 @@ import numpy.typing as npt
 import tokenizers
 
 from jumok.errors import BadInput
-from jumok.text.pipeline import KINDS, PROMISES, SPACE, byte_of_character, sound
+from jumok.text.pipeline import PROMISES, READ, SPACE, byte_of_character, sound
+from jumok.text.sentencepiece import KIND as SENTENCEPIECE
+from jumok.text.sentencepiece import SentencePieceModel
 from jumok.text.special import SPECIAL_TOKENS, Specials
 from jumok.text.wordpiece import Pieces
 from jumok.text.words import close_gaps, trim, words_of_spans
@@ -57,7 +59,9 @@ class Tokenizer:
         self.kind = kind
         self.lowercase = lowercase
         self.content = content  # of tokenizer.json
-        self._model = tokenizers.Tokenizer.from_str(content)
+        self._model: Any = (
+            SentencePieceModel(content) if kind == SENTENCEPIECE else tokenizers.Tokenizer.from_str(content)
+        )
         self._text_ids = range(len(SPECIAL_TOKENS), self.size - len(tags))
         self.tags = {name: id for id, name in enumerate(tags, self._text_ids.stop)}
         self._bytes = byte_of_character() if kind == "byte" else {}
@@ -196,6 +200,8 @@ class Tokenizer:
         if self._pieces is not None:
             about["specials"] = asdict(self.specials)
             changes = self._pieces.changes
+        if self.kind == SENTENCEPIECE:
+            changes = "after its own rules"
         about["promise"] = f"decode(encode(text)) is {PROMISES[self.kind]} ({changes})"
         return json.dumps(about, ensure_ascii=False, indent=1) + "\n"
 
@@ -213,7 +219,7 @@ class Tokenizer:
             kind, size, lowercase = about["kind"], about["size"], about["lowercase"]
             tags = [str(name) for name in about.get("tags", [])]
             specials = Specials(**about["specials"]) if kind == "wordpiece" else None
-            if about["format"] != FORMAT or kind not in KINDS:
+            if about["format"] != FORMAT or kind not in READ:
                 raise BadInput(
                     f"{about_file}: made by another version of jumok (format {about['format']}, kind {kind})"
                 )

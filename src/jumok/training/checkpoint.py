@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -26,6 +26,8 @@ from jumok.training.sharding import like, whole
 from jumok.training.state import TrainState
 
 MODEL, OPTIMIZER, STATE, CHECKSUMS = "model.safetensors", "optimizer.safetensors", "state.json", "checksums.json"
+
+KINDS = ("F32", "F64", "F16", "BF16", "I64", "I32", "I16", "I8", "U8", "BOOL")  # of numbers that a checkpoint has
 
 OWN = "own weight"  # beside the optimiser's entries: what the model has while an average of it is the checkpoint's
 
@@ -227,11 +229,22 @@ def problem(folder: Path) -> str | None:
                 continue
             if sha256(folder / name) != checksums[name]:
                 return f"{name} is damaged (its checksum differs)"
+            if name != STATE:
+                _check_tensors(folder / name)
     except FileNotFoundError as error:
         return f"{Path(str(error.filename)).name} is missing"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         return f"it cannot be read ({type(error).__name__}: {error})"
     return None
+
+
+def _check_tensors(file: Path) -> None:
+    """A run may come from anybody, with checksums that are right: what its tensors say of themselves must be, too."""
+    with safe_open(file, "pt") as stored:
+        for name in stored.keys():  # noqa: SIM118  # it is no dictionary
+            kind = stored.get_slice(name).get_dtype()
+            if kind not in KINDS:
+                raise ValueError(f"{file.name}: {name} has numbers of kind {kind}")
 
 
 def newest_good(run: RunFolder, say: Say, prefer: str | None = None, ranks: Ranks | None = None) -> Path | None:

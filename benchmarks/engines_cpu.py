@@ -1,0 +1,165 @@
+"""`--engine ct2` beside the bare CTranslate2 loop: the same files of one model, the same sentences, text in and out.
+
+    python benchmarks/engines_cpu.py --run DIR [--file FILE] [--lines 10000] [--threads 2] [--rounds 3] [--out NAME]
+
+The bare loop is what its documentation shows: cut all lines, one `translate_batch` over them in the order of the file,
+put the pieces together. `max_batch_size`, and whether the threads share a batch (intra) or have one each (inter), are
+tuned for it on a part of the lines; beside the best of them stands what it does with `intra_threads` alone. Ours is
+what `jumok translate --engine ct2` does, chunk after chunk. Beam 5, in turns, the median of the rounds; loading is not
+counted. Without --run a small Transformer learns the embedded grammar first (two minutes).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BEAM = 5
+TUNED = [(inter, size) for inter in (False, True) for size in (16, 32, 64, 128)]
+
+Translate = Callable[[list[str]], list[str]]
+
+
+def prepared(run: Path) -> Path:
+    if not (run / "recipe.yaml").exists():
+        command = [sys.executable, "-m", "jumok", "train", "demo-transformer", "tokenizer.kind=bpe"]
+        subprocess.run([*command, "--run", str(run), "--minutes", "2"], check=True)
+    return run
+
+
+def sentences(file: Path | None, count: int) -> list[str]:
+    from jumok.data import grammar
+
+    if file is not None:
+        return [line for line in file.read_text(encoding="utf-8").split("\n") if line.strip()][:count]
+    return [pair.source for pair in grammar.pairs("en", "fr", "test", count)]
+
+
+def ours(model: Any, folder: Path, precision: str, threads: int) -> Translate:
+    from jumok.streaming.lines import chunk_size
+    from jumok.tasks.engine_ct2 import CTranslate2Engine
+    from jumok.tasks.wishes import Wishes
+
+    model.engine = CTranslate2Engine(model.models, model.device, folder, precision, threads)
+    wishes = Wishes(beam=BEAM, too_long="truncate")
+    size, engine = chunk_size(model, wishes), model.engine
+
+    def translate(lines: list[str]) -> list[str]:
+        model.engine = engine
+        chunks = (lines[start : start + size] for start in range(0, len(lines), size))
+        return [found[0].text for chunk in chunks for found in model.found(chunk, wishes)]
+
+    return translate
+
+
+def bare(model: Any, folder: Path, precision: str, threads: int, inter: bool, size: int) -> Translate:
+    import ctranslate2
+
+    from jumok.tasks.engine_ct2 import vocabulary
+
+    names, ids = vocabulary(folder, "source"), {name: id for id, name in enumerate(vocabulary(folder, "target"))}
+    split = {"inter_threads": threads, "intra_threads": 1} if inter else {"inter_threads": 1, "intra_threads": threads}
+    translator = ctranslate2.Translator(str(folder), device="cpu", compute_type=precision, **split)
+
+    def translate(lines: list[str]) -> list[str]:
+        rows = [[names[id] for id in row] for row in model.source.encode(lines)]
+        found = translator.translate_batch(rows, beam_size=BEAM, max_batch_size=size)
+        return model.target.decode([[ids[name] for name in one.hypotheses[0]] for one in found])
+
+    return translate
+
+
+def timed(translate: Translate, lines: list[str]) -> tuple[float, list[str]]:
+    time.sleep(0.3)  # threads of the one before stop spinning
+    start = time.perf_counter()
+    found = translate(lines)
+    return time.perf_counter() - start, found
+
+
+def measure(model: Any, folder: Path, precision: str, lines: list[str], options: Any) -> dict[str, Any]:
+    part = lines[: max(1, len(lines) // 10)]
+    kinds = {pair: bare(model, folder, precision, options.threads, *pair) for pair in TUNED}
+    speeds = {pair: min(timed(kinds[pair], part)[0] for _ in range(2)) for pair in TUNED}
+    best, plain = min(TUNED, key=speeds.__getitem__), min(TUNED[: len(TUNED) // 2], key=speeds.__getitem__)
+    told = {pair: f"bare {'inter' if pair[0] else 'intra'} {pair[1]}" for pair in TUNED}
+    names = {
+        "ours": ours(model, folder, precision, options.threads),
+        told[best]: kinds[best],
+        told[plain]: kinds[plain],
+    }
+    timings: dict[str, list[float]] = {name: [] for name in names}
+    outputs = {}
+    for translate in names.values():
+        timed(translate, part)  # warm up
+    for _ in range(options.rounds):
+        for name, translate in names.items():
+            seconds, outputs[name] = timed(translate, lines)
+            timings[name].append(round(seconds, 3))
+    median = {name: statistics.median(values) for name, values in timings.items()}
+    best = min((best, plain), key=lambda pair: median[told[pair]])  # whichever was faster over all lines
+    same = sum(a == b for a, b in zip(outputs["ours"], outputs[told[best]], strict=True))
+    return {
+        "lines": len(lines), "timings": timings, "lines per second": {n: len(lines) / median[n] for n in median},
+        "best bare": told[best], "ratio": median[told[best]] / median["ours"],
+        "bare with intra_threads": told[plain], "ratio to it": median[told[plain]] / median["ours"],
+        "same text": same / len(lines), "searched here": len(model.engine.left), "load": os.getloadavg()[0],
+    }  # fmt: skip
+
+
+def as_markdown(result: dict[str, Any]) -> str:
+    lines = [
+        f"# `--engine ct2` and the bare loop: {result['threads']} threads, beam {BEAM}, medians in lines a second", "",
+        "| precision | ours | best bare loop | ratio | bare, intra_threads alone | ratio | same text |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for precision, one in result["precisions"].items():
+        speed, best, plain = one["lines per second"], one["best bare"], one["bare with intra_threads"]
+        cells = [f"{speed['ours']:.1f}", f"{speed[best]:.1f} ({best})", f"{one['ratio']:.2f}"]
+        cells += [f"{speed[plain]:.1f} ({plain})", f"{one['ratio to it']:.2f}", f"{one['same text']:.3f}"]
+        lines.append(f"| {precision} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, default=ROOT / "runs" / "engines-cpu")
+    parser.add_argument("--file", type=Path, default=None, help="sentences, one a line; else of the grammar")
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precisions", nargs="*", default=["float32", "int8"])
+    parser.add_argument("--out", type=Path, default=None, help="benchmarks/results/engines-cpu: both .json and .md")
+    options = parser.parse_args()
+    import ctranslate2
+    import torch
+
+    from jumok import api
+    from jumok.interop.ctranslate2 import engine_folder
+
+    torch.set_num_threads(options.threads)
+    model = api.load_translator(prepared(options.run), "cpu")
+    lines = sentences(options.file, options.lines)
+    result: dict[str, Any] = {"threads": options.threads, "ctranslate2": ctranslate2.__version__, "precisions": {}}
+    for precision in options.precisions:
+        folder = engine_folder(model.run, precision, print)
+        result["precisions"][precision] = found = measure(model, folder, precision, lines, options)
+        print(f"{precision}: ours / best bare {found['ratio']:.3f}, ours / bare intra {found['ratio to it']:.3f}")
+    text = as_markdown(result)
+    print(text)
+    if options.out is not None:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        options.out.with_suffix(".md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

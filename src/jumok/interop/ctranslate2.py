@@ -1,0 +1,226 @@
+"""A run as a CTranslate2 model: written, held against the run it came from, and kept for `--engine ct2`.
+
+The lock of this door: a probe set is searched in both engines with a beam of 5. In float32 the same translations have
+to come out, but for ties; in int8 how many of them do is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock
+from safetensors.torch import load_file
+
+from jumok.data import grammar
+from jumok.errors import BadInput, Failure
+from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder
+from jumok.interop.ctranslate2_spec import LONGEST, check_precision, library, refuse_foreign, save_model
+from jumok.interop.export_folder import check_out, new_folder
+from jumok.models.build import build
+from jumok.models.transformer import Transformer
+from jumok.recipe import Recipe
+from jumok.search import SearchOptions, max_length_for
+from jumok.tasks.engine import Engine
+from jumok.tasks.engine_ct2 import ABOUT, CTranslate2Engine
+from jumok.tasks.vocabulary import load_tokenizers
+from jumok.text.special import SPECIAL_TOKENS
+from jumok.text.tokenizer import Tokenizer
+from jumok.training import checkpoint
+from jumok.training.run import RunFolder
+
+FORMAT = 1  # another number: all engines' files are made again
+ENGINES = "engines"
+AGREEMENT = 0.995  # share of translations that must be the same in float32
+PROBED, BATCH, BEAM = 400, 32, 5
+TIE, DRIFT = 1e-5, 1e-3  # scores that are equal but for rounding; what a token of a translation may differ by
+CPU = torch.device("cpu")
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A run's checkpoint, found and good, not yet read."""
+
+    run: RunFolder
+    recipe: Recipe
+    checkpoint: Path
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def of(cls, run: RunFolder, say: Say) -> Chosen:
+        recipe = run.recipe()
+        if recipe.task != "translation":
+            raise BadInput(f"task: {run.path} does not translate ({recipe.task}); CTranslate2 is for translators here")
+        found = checkpoint.newest_good(run, say, prefer="best")
+        if found is None:
+            raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
+        return cls(run, recipe, found, *load_tokenizers(run.tokenizer, recipe.tokenizer.joint))
+
+    def key(self, precision: str) -> str:
+        """Changes whenever the files would."""
+        weights = json.loads((self.checkpoint / checkpoint.CHECKSUMS).read_text(encoding="utf-8"))[checkpoint.MODEL]
+        parts = (FORMAT, library().__version__, precision, weights, self.source.fingerprint, self.target.fingerprint)
+        section = self.recipe.model.model_dump_json()
+        return hashlib.sha256(json.dumps([*parts, section, self.positions]).encode()).hexdigest()
+
+    @property
+    def positions(self) -> int:
+        """So many can be asked for with the recipe's own options."""
+        search, longest = self.recipe.search, self.recipe.data.max_length + 1
+        return max(LONGEST, longest, min(max_length_for(longest, search.max_ratio, search.max_extra), 4 * LONGEST))
+
+    def model(self) -> Transformer:
+        model = build(self.recipe.model, self.source.size, self.target.size)
+        refuse_foreign(model)
+        weights = load_file(self.checkpoint / checkpoint.MODEL)
+        checkpoint.load_weights(model, {name: one.float() for name, one in weights.items()}, str(self.checkpoint))
+        assert isinstance(model, Transformer)
+        return model.eval()
+
+    def write(self, model: Transformer, folder: Path, precision: str) -> None:
+        """CTranslate2's files, and what they are."""
+        save_model(model, self.source, self.target, folder, precision, self.positions)
+        known = {"learned": model.section.max_positions, "rotary": None}
+        about = {
+            "format": FORMAT,
+            "key": self.key(precision),
+            "precision": precision,
+            "positions": known.get(model.section.position, self.positions),
+            "step": int(self.checkpoint.name.removeprefix("step-")),
+            "sizes": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+        }
+        (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+def export_ct2(run: RunFolder, out: Path, precision: str, probe: Sequence[str] = ()) -> list[str]:
+    """Write a run for CTranslate2; what its user should know, the check last. `probe`: sentences to check it with."""
+    check_precision(precision)
+    check_out(out)
+    library()
+    notes: list[str] = []
+    chosen = Chosen.of(run, notes.append)
+    model = chosen.model()
+    with new_folder(out, "ct2") as folder:
+        chosen.write(model, folder, precision)
+        chosen.source.save(folder / "tokenizer" / "source")
+        chosen.target.save(folder / "tokenizer" / "target")
+        checked = _compared(chosen, model, folder, precision, probe)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    notes.append(
+        f"{parameters:,} parameters in {precision}; cut texts with tokenizer/source, give translate_batch the pieces "
+        "without <eos>, put what it writes together with tokenizer/target"
+    )
+    return [*notes, checked]
+
+
+def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
+    """Where the run's best checkpoint is as CTranslate2 has it: RUN/engines/ct2-PRECISION, made here if it is not there
+    or was made from something else. One that is there is whole: it got its name when it was."""
+    check_precision(precision)
+    library()
+    chosen = Chosen.of(run, say)
+    key, final = chosen.key(precision), run.path / ENGINES / f"ct2-{precision}"
+    if _is(final, key):
+        return final
+    model = chosen.model()
+    with disk_errors_named("making the files for --engine ct2", final.parent, "Free some space, or --engine torch."):
+        final.parent.mkdir(exist_ok=True)
+        with FileLock(final.parent / f".{final.name}.lock"):
+            if _is(final, key):  # somebody else was faster
+                return final
+            for abandoned in final.parent.glob(f".writing-{final.name}-*"):
+                remove_folder(abandoned)
+            say(f"making {final} from {chosen.checkpoint.name}, once")
+            temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
+            try:
+                temporary.mkdir()
+                chosen.write(model, temporary, precision)
+                for path in temporary.iterdir():
+                    flush_file(path)
+                remove_folder(final)
+                temporary.rename(final)
+                flush_folder(final.parent)
+            finally:
+                remove_folder(temporary)
+    return final
+
+
+def _is(folder: Path, key: str) -> bool:
+    """Whether these are the files that would be made."""
+    try:
+        about: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        same = about["key"] == key and about["format"] == FORMAT
+        return same and all((folder / name).stat().st_size == size for name, size in about["sizes"].items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
+# ---------------------------------------------------------------- the check
+
+
+def probe_rows(recipe: Recipe, source: Tokenizer, sentences: Sequence[str], count: int = PROBED) -> list[list[int]]:
+    """Sources to try both engines with: those given; else of the grammar that the run learned from; else drawn ones."""
+    languages = next((corpus.grammar for corpus in recipe.data.train if corpus.grammar), None)
+    if not sentences and languages is not None and not source.tags:
+        first, _, second = languages.partition("-")
+        sentences = [pair.source for pair in islice(grammar.pairs(first, second, "test", count), count)]
+    if sentences:
+        rows = source.encode([sentence.strip() for sentence in sentences])
+        return [row for row in rows if 0 < len(row) <= recipe.data.max_length]
+    drawn = random.Random(1)
+    ids, longest = range(len(SPECIAL_TOKENS), source.size), min(20, recipe.data.max_length)
+    return [[drawn.choice(ids) for _ in range(drawn.randint(1, longest))] for _ in range(count)]
+
+
+def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, probe: Sequence[str]) -> str:
+    """A sentence about how many translations are the same; `Failure` where they are too few."""
+    sources, search = probe_rows(chosen.recipe, chosen.source, probe), chosen.recipe.search
+    if not sources:
+        raise BadInput("--probe: none of its sentences can be read by this model. Give others")
+    rows = []
+    for source in sources:
+        longest = min(max_length_for(len(source) + 1, search.max_ratio, search.max_extra), model.longest)
+        options = SearchOptions(beam=BEAM, patience=1.0, length_penalty=search.length_penalty, max_length=longest)
+        rows.append((source, options))
+    engine = CTranslate2Engine([model], CPU, folder, precision)
+    here = dict(Engine([model], CPU, fast=True).search(rows, BATCH))
+    there = dict(engine.search(rows, BATCH))
+    left = set(engine.left)  # searched here in both cases: nothing to compare but the scores
+    pairs = [(here[place][0], there[place][0]) for place in range(len(rows)) if place not in left]
+    same = [(ours, theirs) for ours, theirs in pairs if ours.tokens == theirs.tokens]
+    ties = sum(ours.tokens != theirs.tokens and abs(ours.score - theirs.score) < TIE for ours, theirs in pairs)
+    parts, failed = [], False
+    if pairs:
+        share = (len(same) + ties) / len(pairs)
+        difference = max((abs(ours.score - theirs.score) for ours, theirs in same), default=0.0)
+        parts.append(
+            f"{len(same)} of {len(pairs)} translations are the same as here{f' ({ties} more are ties)' * bool(ties)}, "
+            f"{share:.1%}; max|Δ| of their scores {difference:.1e}"
+        )
+        failed = share < AGREEMENT
+    if left:
+        places = sorted(left)
+        scored = engine.log_probabilities([rows[p][0] for p in places], [here[p][0].tokens for p in places])
+        drift = max(
+            abs(theirs - here[p][0].log_probability) / (len(here[p][0].tokens) + 1)
+            for p, theirs in zip(places, scored, strict=True)
+        )
+        parts.append(
+            f"{len(left)} go to their longest length, where only scores are compared: max|Δ| {drift:.1e} a token"
+        )
+        failed |= not drift < DRIFT
+    told = f"checked with {len(rows)} sentences, beam {BEAM}, {precision}: {'; '.join(parts)}"
+    if failed and precision == "float32":
+        raise Failure(f"{told}. At least {AGREEMENT:.1%} must be the same: nothing was exported")
+    return told

@@ -1,0 +1,167 @@
+"""A translator here and the same one in `transformers`: the same numbers after every layer, the same translations."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumok.data.batch import Sequences, source_batch
+from jumok.errors import BadInput, Failure
+from jumok.interop.marian_files import originals
+from jumok.interop.outgoing import Compared, load_run
+from jumok.models.transformer import Transformer
+from jumok.recipe import TransformerSection
+from jumok.search import SearchOptions, generate
+from jumok.tasks.vocabulary import load_tokenizers
+from jumok.text.special import END, PAD, SPECIAL_TOKENS, START
+from jumok.text.tokenizer import Tokenizer
+from jumok.training.run import RunFolder
+
+ROWS, WORDS = 4, 12
+SENTENCES, BEAM = 20, 5
+AGREE = 0.995  # of the translations
+TIE = 1e-5  # scores that differ by less may come in either order
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Our ids in their words: `source[id]`. Without a `start` of its own the decoder begins with the padding."""
+
+    source: list[int]
+    target: list[int]
+    own_start: bool  # whether <sos> is a token of theirs, too
+
+    @property
+    def shown(self) -> list[int]:
+        """Our ids that are theirs, too."""
+        return [id for id in range(len(self.target)) if self.own_start or id != START]
+
+
+def numbers_of(run: RunFolder, source: Tokenizer, target: Tokenizer) -> Numbers:
+    kept = originals(run)
+    if kept is None:
+        return Numbers(list(range(source.size)), list(range(target.size)), True)
+    return Numbers(kept.layout.source, kept.layout.target, False)
+
+
+def loaded(run: RunFolder) -> tuple[Transformer, Tokenizer, Tokenizer, int, list[str]]:
+    """The run's best model and its tokenizers, its update, and what had to be said."""
+    recipe = run.recipe()
+    if not isinstance(recipe.model, TransformerSection) or recipe.task != "translation":
+        raise BadInput(
+            f"{run.path}: model.kind is {recipe.model.kind}, task {recipe.task}; Marian translates, as a Transformer"
+        )
+    source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
+    model = Transformer(recipe.model, source.size, target.size)
+    step, said = load_run(run, model)
+    return model, source, target, step, said
+
+
+def compare_marian(transformers: Any, folder: Path, run: RunFolder) -> Compared:
+    """For `--verify`: every layer, and the cuts of texts, where the library can read the tokenizer."""
+    model, source, target, _, _ = loaded(run)
+    numbers = numbers_of(run, source, target)
+    found, expected = every_layer(model, read_theirs(transformers, folder), numbers)
+    cut = " (texts are cut alike)" if same_cuts(transformers, folder, source, numbers) else ""
+    return found, expected, f"all layers and scores of {ROWS} random texts{cut}"
+
+
+def read_theirs(transformers: Any, folder: Path) -> Any:
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    theirs = transformers.MarianMTModel.from_pretrained(folder, local_files_only=True).float().eval()
+    for half in (theirs.model.encoder, theirs.model.decoder):  # a file in half precision has rounded tables
+        half.embed_positions.weight.data.copy_(half.embed_positions.create_weight())
+    return theirs
+
+
+@torch.no_grad()
+def every_layer(model: Transformer, theirs: Any, numbers: Numbers) -> tuple[Tensor, Tensor]:
+    """All hidden states and scores of random texts, one after another: here and there."""
+    length = min(WORDS, model.section.max_positions)
+    sources = torch.randint(len(SPECIAL_TOKENS), len(numbers.source), (ROWS, length))
+    sources[:, -1] = END
+    targets = torch.randint(len(SPECIAL_TOKENS), len(numbers.target), (ROWS, length))
+    targets[:, 0] = START
+    states: list[Tensor] = []
+    hooks = [
+        block.register_forward_hook(lambda _module, _inputs, output: states.append(output))
+        for stack in (model.encoder, model.decoder)
+        for block in stack.blocks
+    ]
+    try:
+        hidden = model(Sequences.pad(sources.tolist()), targets)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    said = theirs(
+        input_ids=torch.tensor(numbers.source)[sources],
+        decoder_input_ids=torch.tensor(numbers.target)[targets],
+        output_hidden_states=True,
+    )
+    expected = [*said.encoder_hidden_states[1:], *said.decoder_hidden_states[1:]]
+    if len(expected) != len(states):
+        raise Failure(f"{len(states)} layers here, and {len(expected)} there")
+    shown = torch.tensor(numbers.shown)
+    states.append(model.head(hidden)[..., shown])
+    expected.append(said.logits[..., torch.tensor(numbers.target)[shown]])
+    return torch.cat([state.flatten() for state in states]), torch.cat([state.flatten() for state in expected])
+
+
+def same_cuts(transformers: Any, folder: Path, source: Tokenizer, numbers: Numbers) -> bool:
+    """Whether both cut texts alike; False where that could not be tried, Failure where they do not."""
+    if source.kind != "sentencepiece":
+        return False
+    try:
+        importlib.import_module("sentencepiece")
+    except ImportError:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it recommends a package that has no part in this
+        theirs = transformers.MarianTokenizer.from_pretrained(folder, local_files_only=True)
+    rows = torch.randint(len(SPECIAL_TOKENS), source.size, (SENTENCES, WORDS)).tolist()
+    for text in source.decode(rows):
+        (ours,) = source.encode([text])
+        expected = theirs(text)["input_ids"][:-1]
+        if [numbers.source[id] for id in ours] != expected and not any(
+            name in text for name in theirs.all_special_tokens
+        ):
+            raise Failure(f'the text "{text}" is cut otherwise there: {ours} here, in their words {expected}')
+    return True
+
+
+@torch.no_grad()
+def same_translations(model: Transformer, theirs: Any, numbers: Numbers, never: list[int]) -> tuple[int, int]:
+    """Of random texts: how many have the same best translation (beam 5), and how many there are. `never`: ids that are
+    not generated."""
+    longest = min(2 * WORDS + 20, model.section.max_positions - 1)
+    rows = [
+        torch.randint(len(SPECIAL_TOKENS), len(numbers.source), (1 + number % WORDS,)).tolist()
+        for number in range(SENTENCES)
+    ]
+    batch = source_batch(rows)
+    options = SearchOptions(
+        BEAM, max_length=longest, stopping="transformers", forbidden=tuple(sorted({PAD, START, *never}))
+    )
+    ours = [found[0] for found in generate(model, batch, options)]
+    barred = sorted({PAD, *never, *([START] if numbers.own_start else [])})
+    said = theirs.generate(
+        input_ids=torch.tensor(numbers.source)[batch.ids],
+        attention_mask=batch.mask.long(),
+        num_beams=BEAM, do_sample=False, early_stopping=False, length_penalty=1.0, no_repeat_ngram_size=0,
+        max_length=None, max_new_tokens=longest, min_length=0, forced_eos_token_id=numbers.target[END],
+        bad_words_ids=[[numbers.target[id]] for id in barred],
+        return_dict_in_generate=True, output_scores=True,
+    )  # fmt: skip
+    end, same = numbers.target[END], 0
+    for hypothesis, row, score in zip(ours, said.sequences.tolist(), said.sequences_scores.tolist(), strict=True):
+        written = row[1 : row.index(end, 1)] if end in row[1:] else row[1:]
+        equal = [numbers.target[id] for id in hypothesis.tokens] == written
+        same += equal or abs(hypothesis.score - score) < TIE
+    return same, len(ours)

@@ -1,0 +1,176 @@
+"""A run as ONNX files: `jumok export onnx`. Whole and proved, or not there."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+import jumok
+from jumok.data import grammar
+from jumok.errors import BadInput
+from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.onnx_graph import Graph, check, need_onnx, write
+from jumok.interop.onnx_int8 import check_precision, quantise
+from jumok.interop.onnx_pictures import labeller_graph, recognizer_graph
+from jumok.interop.onnx_readers import reader_graph
+from jumok.interop.onnx_translator import agreement, held, known, verify_steps, write_translator
+from jumok.interop.outgoing import load_run
+from jumok.models.bert import Bert, HiddenWords
+from jumok.models.build import build
+from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.models.recognizer import build_recognizer
+from jumok.models.vit import ImageLabeller
+from jumok.recipe import BertSection, Recipe, RecognizerSection, RecurrentReaderSection, VitSection
+from jumok.recipe.whole import LABELLED
+from jumok.tasks.engine_onnx import CONFIG, FORMAT, VERSION, OnnxStepper
+from jumok.tasks.example_task import LABELS
+from jumok.tasks.labelling import classes_of, read_labels
+from jumok.tasks.recognition import CHARSET, read_charset
+from jumok.tasks.vocabulary import load_tokenizers
+from jumok.text.special import SPECIAL_TOKENS
+from jumok.text.tokenizer import Tokenizer
+from jumok.training.run import RunFolder
+
+MODEL = "model.onnx"
+PROBES = 200  # sentences that are translated twice
+ROUNDED = 1.0  # of the largest number: what is further off in int8 is no rounding
+
+
+def export_onnx(run: RunFolder, out: Path, probe: Sequence[str] = (), precision: str = "float32") -> list[str]:
+    """Write a run as ONNX; what its user should know, the check last. `probe`: sentences to check a translator with.
+
+    What is written in int8 is proved in float32 before; how far it is from that is told, and no reason to refuse.
+    """
+    check_precision(precision)
+    recipe = run.recipe()
+    need_onnx()
+    check_out(out)
+    if recipe.task == "translation":
+        return _translator(run, recipe, out, probe, precision)
+    if recipe.task in ("pretraining", *LABELLED):
+        return _reader(run, recipe, out, precision)
+    if recipe.task in ("vision", "recognition"):
+        return _pictures(run, recipe, out, precision)
+    raise BadInput(
+        f"task {recipe.task}: {run.path} cannot be exported to ONNX; runs that translate, read texts (BERT), tell "
+        "images apart or read words in pictures can"
+    )
+
+
+def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str], precision: str) -> list[str]:
+    source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
+    model = known(build(recipe.model, source.size, target.size))
+    step, notes = load_run(run, model)
+    rows = probe_rows(recipe, source, probe)
+    with new_folder(out, "onnx") as folder:
+        config, difference = write_translator(model, folder)
+        config["tags"] = list(source.tags)
+        config["search"] = recipe.search.model_dump(mode="json")
+        write_config(folder, {**config, "task": recipe.task, "step": step, "precision": precision})
+        source.save(folder / "tokenizer" / "source")
+        target.save(folder / "tokenizer" / "target")
+        stepper = OnnxStepper(folder)
+        difference = max(difference, verify_steps(model, stepper))
+        told = held(agreement(model, stepper, rows), len(rows))
+        told = f"verified: {told}; the largest difference of a number is {difference:.1e}"
+        if precision == "int8":
+            quantise(folder)
+            share = agreement(model, OnnxStepper(folder), rows)
+            told = f"{told}; written in int8, {share:.1%} of them are the same"
+    return [*notes, _size(model), told]
+
+
+def _reader(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[str]:
+    section, file = recipe.model, run.path / LABELS
+    tokenizer = Tokenizer.load(run.tokenizer / "text")
+    assert isinstance(section, BertSection | RecurrentReaderSection)
+    about: dict[str, Any] = {} if recipe.task == "pretraining" else {"labels": read_labels(file)}
+    model: HiddenWords | TextLabeller | WordLabeller
+    if recipe.task == "pretraining":
+        assert isinstance(section, BertSection)
+        model = HiddenWords(Bert(section, tokenizer.size), order=recipe.masking.sentences != "none")
+    elif recipe.task == "answering":
+        model = WordLabeller(section, tokenizer.size, 2)
+    elif recipe.task == "tagging":
+        model = WordLabeller(section, tokenizer.size, classes_of(about["labels"], file).size)
+    else:
+        count = 1 if recipe.task == "regression" else classes_of(about["labels"], file).size
+        model = TextLabeller(section, tokenizer.size, count)
+    longest = recipe.data.window if recipe.task == "pretraining" else recipe.data.max_length
+    step, notes = load_run(run, model)
+    graph = reader_graph(model, longest)
+    about |= {
+        "max_length": longest, "vocabulary": tokenizer.size, "special_ids": asdict(tokenizer.specials), "step": step
+    }  # fmt: skip
+    with new_folder(out, "onnx") as folder:
+        tokenizer.save(folder / "tokenizer" / "text")
+        told = _one(graph, folder, {"kind": "reader", "task": recipe.task, **about}, precision)
+    return [*notes, _size(model), told]
+
+
+def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[str]:
+    section, about = recipe.model, dict[str, Any]()
+    model: ImageLabeller | Any
+    if isinstance(section, VitSection):
+        labels = read_labels(run.path / LABELS)
+        model, about["labels"] = ImageLabeller(section, classes_of(labels, run.path / LABELS).size), labels
+    else:
+        assert isinstance(section, RecognizerSection)
+        charset = read_charset(run.path / CHARSET)
+        model, about["charset"] = build_recognizer(section, charset), CHARSET
+        about["characters"] = charset.size
+    step, notes = load_run(run, model)
+    graph = labeller_graph(model) if isinstance(model, ImageLabeller) else recognizer_graph(model)
+    about |= {"channels": section.channels, "image": list(section.image), "resize": recipe.data.resize, "step": step}
+    with new_folder(out, "onnx") as folder:
+        if "charset" in about:
+            shutil.copyfile(run.path / CHARSET, folder / CHARSET)
+        kind = "image classifier" if isinstance(model, ImageLabeller) else "word reader"
+        told = _one(graph, folder, {"kind": kind, "task": recipe.task, **about}, precision)
+    return [*notes, _size(model), told]
+
+
+def _one(graph: Graph, folder: Path, about: dict[str, Any], precision: str) -> str:
+    """model.onnx and config.json; a sentence about the check."""
+    write(graph, folder / MODEL)
+    difference = check(graph, folder / MODEL)
+    write_config(folder, {**about, "precision": precision, "files": {MODEL: graph.described()}})
+    told = f"verified: the largest difference from PyTorch in {', '.join(graph.outputs)} is {difference:.1e}"
+    if precision == "int8":
+        quantise(folder)
+        told = f"{told}; written in int8, it is {check(graph, folder / MODEL, ROUNDED):.1e}"
+    return told
+
+
+def write_config(folder: Path, about: dict[str, Any]) -> None:
+    content = {"format": FORMAT, "version": VERSION, "jumok": jumok.__version__, **about}
+    (folder / CONFIG).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def probe_rows(recipe: Recipe, source: Tokenizer, sentences: Sequence[str], count: int = PROBES) -> list[list[int]]:
+    """Sources to translate twice: those given; else of the grammar that the run learned from; else random ones."""
+    languages = next((corpus.grammar for corpus in recipe.data.train if corpus.grammar), None)
+    if not sentences and languages is not None and not source.tags:
+        first, _, second = languages.partition("-")
+        sentences = [pair.source for pair in islice(grammar.pairs(first, second, "test", count), count)]
+    if sentences:
+        rows = source.encode([sentence.strip() for sentence in sentences])
+        found = [row for row in rows if 0 < len(row) <= recipe.data.max_length]
+        if not found:
+            raise BadInput("--probe: none of its sentences can be read by this model. Give others")
+        return found
+    drawn, longest = random.Random(1), min(20, recipe.data.max_length)
+    ids = range(len(SPECIAL_TOKENS), source.size)
+    return [[drawn.choice(ids) for _ in range(drawn.randint(1, longest))] for _ in range(count)]
+
+
+def _size(model: nn.Module) -> str:
+    return f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters in float32"

@@ -1,0 +1,166 @@
+"""A translator's folder: encoder.onnx, decoder_step.onnx, config.json and its tokenizers; proved before it is given.
+
+Each graph is held to the model with random inputs of several sizes, then both with random words through a search of
+several steps, and in the end whole translations (beam 5) are held to PyTorch's: at least 99.5 % must be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumok.data.batch import Sequences, source_batch
+from jumok.errors import BadInput, Failure
+from jumok.interop.onnx_decoder import EncoderGraph, StepGraph
+from jumok.interop.onnx_graph import Graph, check, differs, words_of, write
+from jumok.layers.position import Learned
+from jumok.models.encoder_decoder import EncoderDecoder
+from jumok.models.transformer import Transformer
+from jumok.search import SearchOptions, max_length_for, refill
+from jumok.tasks.engine_onnx import ENCODER, STEP, OnnxStepper
+from jumok.text.special import END, PAD, START, UNKNOWN
+
+SAME = 0.995  # of whole translations
+BEAM, STEPS, TOGETHER = 5, 6, 32
+
+
+def known(model: EncoderDecoder) -> Transformer:
+    if not isinstance(model, Transformer):
+        raise BadInput(
+            "model.kind seq2seq: recurrent translators cannot be exported to ONNX, Transformers can. Train one with "
+            "model.kind: transformer (jumok recipes transformer-small)"
+        )
+    return model
+
+
+def longest_source(model: Transformer) -> int | None:
+    """Most tokens of a source, `<eos>` included; None where there is no end."""
+    if model.reader is not None and model.reader.positions is not None:
+        return model.reader.positions.num_embeddings - 1  # the first is for [CLS]
+    return model.encoder.added.num_embeddings if isinstance(model.encoder.added, Learned) else None
+
+
+def longest_target(model: Transformer) -> int | None:
+    return model.decoder.added.num_embeddings if isinstance(model.decoder.added, Learned) else None
+
+
+def encoder_graph(model: Transformer) -> Graph:
+    layers, vocabulary = len(model.decoder.blocks), model.source_embedding.num_embeddings
+    end = longest_source(model) or 400
+
+    def sample(sizes: Any) -> list[Tensor]:
+        return list(words_of(sizes["batch"], sizes["source"], vocabulary))
+
+    def expected(given: list[Tensor]) -> tuple[Tensor, ...]:
+        store = model.encode(Sequences(given[0], given[1].sum(dim=1))).store
+        return tuple(store.flatten(0, 1).transpose(2, 3))
+
+    tried = tuple({"batch": rows, "source": min(length, end)} for rows, length in ((3, 7), (1, 1), (5, 33), (2, 400)))
+    axes = {0: "batch", 1: "source"}
+    made = {name: {0: "batch", 2: "source"} for name in names("source", layers)}
+    return Graph(EncoderGraph(model), {"ids": axes, "mask": axes}, made, sample, expected, tried)
+
+
+def names(what: str, layers: int) -> tuple[str, ...]:
+    return tuple(f"{what}_{kind}_{layer}" for layer in range(layers) for kind in ("key", "value"))
+
+
+def step_graph(model: Transformer) -> Graph:
+    layers, vocabulary = len(model.decoder.blocks), model.embedding.num_embeddings
+    module = StepGraph(model)
+    attention = module.attention
+    end = (longest_target(model) or 400) - 1
+
+    def sample(sizes: Any) -> list[Tensor]:
+        rows, source, past = sizes["batch"], sizes["source"], sizes["past"]
+        mask_BS = words_of(rows, source, vocabulary)[1]
+        sources = torch.randn(2 * layers, rows, attention.groups, source, attention.head_width)
+        pasts = torch.randn(2 * layers, rows, attention.groups, past, attention.head_width)
+        positions_B = torch.randint(min(past, end) + 1, (rows,))
+        return [torch.randint(1, vocabulary, (rows,)), positions_B, mask_BS, *sources, *pasts]
+
+    def expected(given: list[Tensor]) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = module(given)  # the model itself is asked in `verify_steps`
+        return found
+
+    inputs: dict[str, dict[int, str]] = {
+        "token": {0: "batch"}, "position": {0: "batch"}, "mask": {0: "batch", 1: "source"},
+        **{name: {0: "batch", 2: "source"} for name in names("source", layers)},
+        **{name: {0: "batch", 2: "past"} for name in names("past", layers)},
+    }  # fmt: skip
+    shapes = ((3, 7, 5), (1, 1, 1), (6, 33, 16), (2, 3, 300))
+    tried = tuple({"batch": rows, "source": source, "past": past} for rows, source, past in shapes)
+    outputs: dict[str, dict[int, str]] = {
+        "log_probs": {0: "batch"}, "attention": {0: "batch", 1: "source"},
+        **{name: {0: "batch"} for name in names("new", layers)},
+    }  # fmt: skip
+    return Graph(module, inputs, outputs, sample, expected, tried)
+
+
+def write_translator(model: Transformer, folder: Path) -> tuple[dict[str, Any], float]:
+    """Both graphs into a folder. What config.json says of them, and the largest difference."""
+    differences, described = [], {}
+    for name, graph in ((ENCODER, encoder_graph(model)), (STEP, step_graph(model))):
+        write(graph, folder / name)
+        differences.append(check(graph, folder / name))
+        described[name] = graph.described()
+    attention = StepGraph(model).attention
+    config = {
+        "kind": "translator", "layers": len(model.decoder.blocks), "groups": attention.groups,
+        "head_width": attention.head_width, "max_source": longest_source(model), "max_target": longest_target(model),
+        "source_vocabulary": model.source_embedding.num_embeddings,
+        "target_vocabulary": model.embedding.num_embeddings,
+        "special_ids": {"pad": PAD, "unknown": UNKNOWN, "start": START, "end": END},
+        "files": described,
+    }  # fmt: skip
+    return config, max(differences)
+
+
+@torch.inference_mode()
+def verify_steps(model: Transformer, stepper: OnnxStepper) -> float:
+    """Random words through a few steps, the rows mixed between them: the largest difference of log p."""
+    vocabulary, largest = model.embedding.num_embeddings, 0.0
+    ids_BS, mask_BS = words_of(4, min(9, longest_source(model) or 9), model.source_embedding.num_embeddings)
+    batch = Sequences(ids_BS, mask_BS.sum(dim=1))
+    memories = model.encode(batch), stepper.encode(batch)
+    capacity = min(STEPS, longest_target(model) or STEPS)
+    caches: tuple[Any, Any] = model.start(memories[0], 4, capacity), stepper.start(memories[1], 4, capacity)
+    for position in range(capacity):
+        tokens_B, positions_B = torch.randint(1, vocabulary, (4,)), torch.full((4,), position)
+        here, first = stepper.step(tokens_B, positions_B, memories[1], caches[1])
+        there, second = model.step(tokens_B, positions_B, memories[0], caches[0])
+        largest = max(largest, differs(f"log p at position {position}", here, there))
+        rows = torch.randint(4, (4,))
+        (one, cache), (other, beside) = (
+            model.select(memories[0], second, rows),
+            stepper.select(memories[1], first, rows),
+        )
+        memories, caches = (one, other), (cache, beside)
+    return largest
+
+
+@torch.inference_mode()
+def agreement(model: Transformer, stepper: OnnxStepper, rows: Sequence[Sequence[int]]) -> float:
+    """The share of sources whose best translation (beam 5) has the same tokens in both."""
+    model.eval()
+    asked = []
+    for row in sorted(rows, key=len, reverse=True):
+        most = min(max_length_for(len(row), 2.0, 20), model.longest)
+        asked.append((list(row), SearchOptions(beam=BEAM, max_length=most)))
+    found = []
+    for one in (model, stepper):
+        made = dict(refill(one, asked, TOGETHER, share=1.0, batch_of=source_batch))
+        found.append([tuple(made[place][0].tokens) for place in range(len(asked))])
+    return sum(here == there for here, there in zip(*found, strict=True)) / max(1, len(asked))
+
+
+def held(share: float, count: int) -> str:
+    """A sentence about the agreement; `Failure` where there is too little."""
+    told = f"{share:.1%} of {count} translations (beam {BEAM}) are the same in onnxruntime and PyTorch"
+    if share < SAME:
+        raise Failure(f"{told}, fewer than {SAME:.1%}: nothing was written")
+    return told

@@ -1,0 +1,57 @@
+"""`jumok export` and `jumok translate --engine`: the same words whoever writes them, and what cannot be is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from journey import jumok, refused
+
+SMALL = ["training.updates=30", "training.warmup=10", "training.validate_every=30", "training.checkpoint_every=30"]
+SENTENCES = "The young cat sleeps.\n\nA dog devoured his treat, because he was hungry.\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("export") / "run"
+    sizes = ["model.width=32", "model.heads=2", "model.feed_forward=64", "data.train.pairs=2000"]
+    result = jumok("train", "demo-transformer", "--run", path, *SMALL, *sizes, "threads=1")
+    assert result.returncode == 0, result.stderr
+    return path
+
+
+def test_every_engine_writes_the_same(run: Path) -> None:
+    plain = jumok("translate", "--run", run, input=SENTENCES)
+    assert plain.returncode == 0, plain.stderr
+    assert plain.stdout.count("\n") == 3
+    for engine in ("ct2", "onnx", "fastest"):
+        result = jumok("translate", "--run", run, "--engine", engine, input=SENTENCES)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == plain.stdout, engine
+    assert "--engine fastest: " in result.stderr
+    assert {path.name for path in (run / "engines").iterdir() if path.is_dir()} == {"ct2-float32", "onnx-float32"}
+
+
+def test_what_an_engine_cannot_do(run: Path) -> None:
+    refused(jumok("translate", "--run", run, "--engine", "tpu", input="x"), "tpu", "fastest")
+    refused(jumok("translate", "--run", run, "--engine", "ct2", "--sample", input="x"), "--sample", "ct2")
+    refused(jumok("translate", "--run", run, "--engine", "onnx", "--alignments", input="x"), "--alignments", "torch")
+    both = ["--run", run, "--run", run]
+    refused(jumok("translate", *both, "--engine", "ct2", input="x"), "ct2", "2 together")
+
+
+@pytest.mark.parametrize("kind", ["ct2", "onnx"])
+def test_an_export_is_checked_and_told(run: Path, tmp_path: Path, kind: str) -> None:
+    probe = tmp_path / "probe.txt"
+    probe.write_text(SENTENCES, encoding="utf-8")
+    result = jumok("export", kind, "--run", run, "--out", tmp_path / "out", "--probe", probe)
+    assert result.returncode == 0, result.stderr
+    assert "100.0%" in result.stdout
+    assert f"exported: {tmp_path / 'out'}" in result.stdout
+    refused(jumok("export", kind, "--run", tmp_path, "--out", tmp_path / "new"), "run folder")
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_marian_cannot_express(run: Path, tmp_path: Path) -> None:
+    refused(jumok("export", "hf", "--run", run, "--out", tmp_path / "out"), "model.norm")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,277 @@
+"""Runs of every task that a BERT has, written for transformers: from text to number, the same scores there."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from seeded import seed  # noqa: F401
+from torch import nn
+
+from jumok import api
+from jumok import recipe as recipes
+from jumok.data.batch import Sequences
+from jumok.errors import BadInput, Failure
+from jumok.interop import export_huggingface as exporting
+from jumok.interop.export_huggingface import export_huggingface
+from jumok.models.bert import Bert, HiddenWords
+from jumok.models.reader import TextLabeller, WordLabeller
+from jumok.recipe import BertSection
+from jumok.tasks.vocabulary import save_tokenizers
+from jumok.text.tokenizer import train_tokenizer
+from jumok.training import checkpoint
+from jumok.training.run import RunFolder
+from jumok.training.state import TrainState
+
+transformers = pytest.importorskip("transformers")
+pytestmark = pytest.mark.usefixtures("seed")
+LINES = [
+    "The old man reads a Book, slowly.",
+    "Where did she go?",
+    "주목은 나무다",
+    "a naïve café; 42 cups",
+    "they read it",
+] * 8
+SIZE = 300
+SMALL = {"width": 16, "heads": 2, "layers": 2, "feed_forward": 24, "max_positions": 40}
+GIVEN: dict[str, dict[str, Any]] = {
+    "pretraining": {"text": ["none.txt"]},
+    "classification": {"examples": ["none.tsv"]},
+    "regression": {"examples": ["none.tsv"]},
+    "tagging": {"examples": ["none.conll"]},
+    "answering": {"examples": ["none.json"]},
+}
+KEPT: dict[str, dict[str, Any]] = {
+    "classification": {"labels": ["bad", "good", "so so"], "counts": [1, 1, 1]},
+    "regression": {"mean": 2.5, "scale": 1.25, "lowest": 0, "highest": 5},
+    "tagging": {"labels": ["B-PER", "I-PER", "O"], "counts": [1, 1, 1]},
+    "answering": {"longest": 8, "unanswerable": True},
+}
+
+
+def some_text() -> str:
+    return " ".join(random.sample(" ".join(LINES[:5]).split(), random.randint(1, 7)))
+
+
+def network(task: str, section: BertSection, words: int, ordered: bool) -> nn.Module:
+    if task == "pretraining":
+        return HiddenWords(Bert(section, words), ordered)
+    if task in ("tagging", "answering"):
+        return WordLabeller(section, words, 3 if task == "tagging" else 2)
+    return TextLabeller(section, words, 3 if task == "classification" else 1)
+
+
+def reading_run(
+    path: Path,
+    task: str,
+    tokenizer: str = "wordpiece",
+    lowercase: bool = False,
+    sentences: str = "none",
+    two: bool = False,
+    **model: Any,
+) -> RunFolder:
+    """A run of this task with random weights and a vocabulary that was learned here."""
+    vocabulary = train_tokenizer(LINES, tokenizer, SIZE, lowercase)
+    data = {"train": GIVEN[task], "valid": GIVEN[task]}
+    data |= {"window": 32} if task == "pretraining" else {"max_length": 32, "stride": 8}
+    raw: dict[str, Any] = {"task": task, "data": data, "model": {"kind": "bert", **SMALL, **model}}
+    raw["tokenizer"] = {"kind": tokenizer, "vocabulary": SIZE, "lowercase": lowercase}
+    if task == "pretraining":
+        raw |= {"masking": {"sentences": sentences}, "training": {"label_smoothing": 0.0}}
+    if task == "regression":
+        raw["training"] = {"metric": "pearson"}
+    recipe = recipes.check(raw, "test")
+    run = RunFolder.create(path, recipe)
+    save_tokenizers(run.tokenizer, {"text": vocabulary})
+    assert isinstance(recipe.model, BertSection)
+    made = network(task, recipe.model, vocabulary.size, sentences != "none")
+    for parameter in made.parameters():
+        parameter.data.add_(0.2 * torch.randn_like(parameter))
+    checkpoint.write(run.checkpoints / "step-0", dict(made.state_dict()), None, TrainState(total=0))
+    if task in KEPT:
+        kept = {**KEPT[task], "pairs": two} if task in ("classification", "regression") else KEPT[task]
+        (path / "labels.json").write_text(json.dumps(kept))
+    return run
+
+
+def theirs(out: Path, kind: str) -> tuple[Any, Any]:
+    return transformers.AutoTokenizer.from_pretrained(out), getattr(transformers, kind).from_pretrained(out).eval()
+
+
+def close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=2e-5, rtol=2e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("lowercase", [False, True], ids=["cased", "uncased"])
+@pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
+@pytest.mark.parametrize("segments", [2, 0], ids=["segments", "none"])
+def test_labels_of_texts(tmp_path: Path, lowercase: bool, pairs: bool, segments: int) -> None:
+    run = reading_run(tmp_path / "run", "classification", lowercase=lowercase, two=pairs, segments=segments)
+    assert "checked" in export_huggingface(run, tmp_path / "out")[-1]
+    tokenizer, model = theirs(tmp_path / "out", "BertForSequenceClassification")
+    assert model.config.id2label == {0: "bad", 1: "good", 2: "so so"}
+    assert tokenizer.model_max_length == 32
+    for _ in range(5):
+        texts = (some_text(), some_text() if pairs else None)
+        expected = api.load(run.path, "cpu").scores([texts] if pairs else [texts[0]])
+        close(model(**tokenizer(*texts, return_tensors="pt")).logits, expected)
+
+
+@torch.no_grad()
+def test_numbers_come_in_their_own_unit(tmp_path: Path) -> None:
+    run = reading_run(tmp_path / "run", "regression")
+    export_huggingface(run, tmp_path / "out")
+    tokenizer, model = theirs(tmp_path / "out", "BertForSequenceClassification")
+    texts = [some_text() for _ in range(5)]
+    close(model(**tokenizer(texts, return_tensors="pt", padding=True)).logits[:, 0], api.load(run.path).measure(texts))
+    assert model.config.problem_type == "regression"
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pooling", ["mean", "first"])
+def test_texts_that_are_read_apart_are_vectors_there(tmp_path: Path, pooling: str) -> None:
+    run = reading_run(tmp_path / "run", "regression", two=True, pairs="apart", pooling=pooling)
+    notes = export_huggingface(run, tmp_path / "out")
+    (told,) = (note for note in notes if "cos(u, v)" in note)
+    slope, shift = float(told.split("is ")[-1].split(" ·")[0]), float(told.split("+ ")[-1])
+    tokenizer, model = theirs(tmp_path / "out", "BertModel")
+    pair = (some_text(), some_text())
+    said = [model(**tokenizer(text, return_tensors="pt")) for text in pair]
+    u, v = (one.last_hidden_state.mean(1) if pooling == "mean" else one.pooler_output for one in said)
+    number = slope * float(torch.cosine_similarity(u, v)) + shift
+    assert number == pytest.approx(float(api.load(run.path).measure([pair])[0]), abs=1e-4)
+    assert (tmp_path / "out" / "1_Pooling" / "config.json").is_file() == (pooling == "mean")
+
+
+@torch.no_grad()
+def test_tags_of_words(tmp_path: Path) -> None:
+    run = reading_run(tmp_path / "run", "tagging")
+    export_huggingface(run, tmp_path / "out")
+    tokenizer, model = theirs(tmp_path / "out", "BertForTokenClassification")
+    for _ in range(5):
+        words = some_text().split()
+        given = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        best = model(**given).logits[0].argmax(-1).tolist()
+        places = given.word_ids()
+        tags = [model.config.id2label[best[places.index(number)]] for number in range(len(words))]
+        assert tags == api.load(run.path).predict([words])[0]
+
+
+@torch.no_grad()
+def test_answers(tmp_path: Path) -> None:
+    run = reading_run(tmp_path / "run", "answering")
+    export_huggingface(run, tmp_path / "out")
+    tokenizer, model = theirs(tmp_path / "out", "BertForQuestionAnswering")
+    loaded = api.load(run.path, "cpu")
+    given = tokenizer(some_text(), some_text(), return_tensors="pt", truncation=True, max_length=32)
+    found = loaded.model(Sequences.pad(given["input_ids"].tolist()), given["token_type_ids"])
+    said = model(**given)
+    close(said.start_logits[0], found[0, :, 0])
+    close(said.end_logits[0], found[0, :, 1])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("sentences", ["none", "order"])
+def test_hidden_words(tmp_path: Path, sentences: str) -> None:
+    run = reading_run(tmp_path / "run", "pretraining", sentences=sentences)
+    notes = export_huggingface(run, tmp_path / "out")
+    kind = "BertForMaskedLM" if sentences == "none" else "BertForPreTraining"
+    assert notes[0].endswith(kind)
+    tokenizer, model = theirs(tmp_path / "out", "BertForMaskedLM")
+    given = tokenizer("they [MASK] it", return_tensors="pt")
+    place = given["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    scores = model(**given).logits[0, place]
+    scores[tokenizer.all_special_ids] = -torch.inf  # no words
+    best = scores.softmax(-1)
+    (guesses,) = api.load(run.path).fill("they [MASK] it", 3)
+    for guess in guesses:
+        assert float(best[tokenizer.convert_tokens_to_ids(guess.token)]) == pytest.approx(guess.probability, abs=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "byte", "word"])
+def test_other_vocabularies(tmp_path: Path, kind: str) -> None:
+    run = reading_run(tmp_path / "run", "classification", tokenizer=kind)
+    export_huggingface(run, tmp_path / "out")
+    tokenizer, model = theirs(tmp_path / "out", "BertForSequenceClassification")
+    texts = [some_text() for _ in range(5)]
+    close(model(**tokenizer(texts, return_tensors="pt", padding=True)).logits, api.load(run.path).scores(texts))
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "told"),
+    [
+        ("classification", {"pooling": "mean"}, r"model\.pooling: mean"),
+        ("classification", {"pairs": "apart"}, r"model\.pairs: apart"),
+        ("tagging", {"norm": "pre"}, r"model\.norm: pre"),
+        ("tagging", {"norm_kind": "rms"}, r"model\.norm_kind: rms"),
+        ("answering", {"position": "rotary"}, r"model\.position: rotary"),
+        ("pretraining", {"activation": "swiglu"}, r"model\.activation: swiglu"),
+        ("pretraining", {"key_value_heads": 1}, r"model\.key_value_heads: 1"),
+        ("regression", {"final_norm": True}, r"model\.final_norm: true"),
+    ],
+)
+def test_what_has_no_place_there_is_named(tmp_path: Path, task: str, model: dict[str, Any], told: str) -> None:
+    run = reading_run(tmp_path / "run", task, **model)
+    with pytest.raises(BadInput, match=told):
+        export_huggingface(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("task", GIVEN)
+def test_one_wrong_number_is_noticed(tmp_path: Path, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = reading_run(tmp_path / "run", task)
+    honest = exporting.outgoing_bert
+
+    def spoiled(*given: Any) -> Any:
+        made = honest(*given)
+        name = "bert.encoder.layer.0.output.dense.bias"  # whose numbers are those of the model here
+        made.weights[name] = made.weights[name] + torch.eye(16)[0] / 100
+        return made
+
+    monkeypatch.setattr(exporting, "outgoing_bert", spoiled)
+    with pytest.raises(Failure, match="the largest difference from transformers"):
+        export_huggingface(run, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_words_that_are_cut_otherwise_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = reading_run(tmp_path / "run", "classification")
+    honest = exporting.outgoing_bert
+
+    def spoiled(*given: Any) -> Any:
+        made = honest(*given)
+        content = json.loads(made.files["tokenizer.json"])
+        content["normalizer"] = {"type": "Lowercase"}
+        made.files["tokenizer.json"] = json.dumps(content)
+        return made
+
+    monkeypatch.setattr(exporting, "outgoing_bert", spoiled)
+    with pytest.raises(Failure, match="into other tokens than jumok"):
+        export_huggingface(run, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_was_trained(tmp_path: Path) -> None:
+    """Two updates on the embedded grammar; the card has what the validation of that checkpoint measured."""
+    given = {"grammar": "en", "pairs": 200}
+    raw = {
+        "task": "pretraining", "device": "cpu", "data": {"train": given, "valid": {**given, "pairs": 20}, "window": 32},
+        "tokenizer": {"kind": "wordpiece", "vocabulary": 200}, "model": {"kind": "bert", **SMALL},
+        "training": {"updates": 2, "warmup": 1, "batch_tokens": 256, "validate_every": 1, "label_smoothing": 0.0},
+    }  # fmt: skip
+    api.train(recipes.check(raw, "test"), tmp_path / "run", quiet=True, report=False)
+    run = RunFolder(tmp_path / "run")
+    notes = export_huggingface(run, tmp_path / "out")
+    assert notes[-1].startswith("checked")
+    step = run.pointed("best")
+    (event,) = (event for event in run.events() if event["event"] == "valid" and event["step"] == step)
+    card = (tmp_path / "out" / "README.md").read_text()
+    for words in ("grammar: en", f"at update {step}", f"| loss | {event['loss']:.6g} |", "pipeline_tag: fill-mask"):
+        assert words in card
