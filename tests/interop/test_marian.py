@@ -103,6 +103,7 @@ def test_translations_are_those_of_generate(known: tuple[Any, RunFolder], dice: 
         assert len(different) > 1
 
 
+@pytest.mark.full
 def test_a_run_translates_text_as_they_do(tmp_path: Path, dice: random.Random) -> None:
     """From text to text, through both tokenizers and the engine that `jumok translate` takes."""
     theirs, run = imported(tmp_path, dice)

@@ -57,7 +57,7 @@ def older(folder: Path, theirs: Any) -> None:
     save_file(halves, folder / "model.safetensors", {"format": "pt"})
 
 
-@pytest.mark.parametrize("kind", ["shared", "separate", "untied", "older"])
+@pytest.mark.parametrize("kind", ["shared", "separate", "untied", pytest.param("older", marks=pytest.mark.full)])
 def test_there_and_back_bit_for_bit(tmp_path: Path, dice: random.Random, kind: str) -> None:
     changes = {"untied": {"separate": True, "tie_word_embeddings": False}, "separate": {"separate": True}}
     theirs = write_marian(tmp_path / "hf", dice, **changes.get(kind, {}))

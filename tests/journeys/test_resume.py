@@ -61,6 +61,7 @@ def test_many_kills_change_nothing(corpus: Corpus) -> None:
     assert result.identical, result.summary()
 
 
+@pytest.mark.full
 def test_the_command_proves_it_on_a_users_recipe(corpus: Corpus, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(recipes.dump(small_recipe(corpus, "lstm-luong")), encoding="utf-8")

@@ -18,6 +18,7 @@ from jumok.training.verify import differences
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+@pytest.mark.full
 def test_what_trains_side_by_side_is_stopped_with_the_ladder_and_goes_on_alone(
     climbed: Path, asked: list[str], tmp_path: Path, jumok: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,7 +151,9 @@ def test_pictures_of_another_size_are_refused() -> None:
 
 
 @ALL
-@pytest.mark.parametrize("charset", [DIGITS, HANGUL], ids=["digits", "jamo"])
+@pytest.mark.parametrize(
+    "charset", [pytest.param(DIGITS, id="digits"), pytest.param(HANGUL, id="jamo", marks=pytest.mark.full)]
+)
 def test_it_learns_pictures_and_reads_them(kind: str, charset: Charset) -> None:
     section = section_of(kind, ctc=0.5)
     model = built(section, charset)

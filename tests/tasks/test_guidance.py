@@ -119,6 +119,7 @@ def test_the_head_learns_to_look_where_it_is_told(links: Path, tmp_path: Path) -
     assert rates[0] < rates[1] - 0.25
 
 
+@pytest.mark.full
 def test_a_stopped_run_goes_on_to_the_bit(links: Path, tmp_path: Path) -> None:
     class Stop(Exception):
         pass

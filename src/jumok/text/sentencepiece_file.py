@@ -49,6 +49,8 @@ def _model(data: bytes, where: str) -> SentencePieces:
             trainer = dict(_fields(_bytes(value)))
         elif number == 3:
             normalizer = dict(_fields(_bytes(value)))
+    if not trainer or not normalizer:  # they come after the pieces, and every file has them
+        raise ValueError("it ends before its settings")
     kind = KINDS.get(_integer(trainer.get(3, 1)), "unknown")
     if kind not in ("unigram", "bpe"):
         raise BadInput(f"{where}: its model_type is {kind}; unigram and bpe can be read here")
