@@ -40,6 +40,17 @@ def test_what_an_engine_cannot_do(run: Path) -> None:
     refused(jumok("translate", *both, "--engine", "ct2", input="x"), "ct2", "2 together")
 
 
+def test_half_a_file_is_not_continued_by_another_engine(run: Path, tmp_path: Path) -> None:
+    text, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    text.write_text(SENTENCES + "the " * 5000, encoding="utf-8")  # the last line is too long: it stops there
+    begun = ["translate", "--run", run, "--input", text, "--output", out, "--batch", 1]
+    refused(jumok(*begun, "--engine", "onnx"), "4 has 5000 tokens")
+    again = [*begun, "--resume", "--too-long", "truncate"]
+    refused(jumok(*again), "different now: engine.")
+    refused(jumok(*again, "--engine", "onnx", "--precision", "int8"), "different now: precision.")
+    assert jumok(*again, "--engine", "onnx").returncode == 0
+
+
 @pytest.mark.parametrize("kind", ["ct2", "onnx"])
 def test_an_export_is_checked_and_told(run: Path, tmp_path: Path, kind: str) -> None:
     probe = tmp_path / "probe.txt"

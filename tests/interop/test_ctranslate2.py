@@ -21,7 +21,6 @@ theirs = pytest.importorskip("ctranslate2")
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ours, "PROBED", 60)
-    monkeypatch.setattr(ours.probe_rows, "__defaults__", (60,))
 
 
 KINDS: list[dict[str, Any]] = [

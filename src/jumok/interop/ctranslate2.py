@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
-from filelock import FileLock
 from safetensors.torch import load_file
 
-from jumok.data import grammar
 from jumok.errors import BadInput, Failure
-from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder
 from jumok.interop.ctranslate2_spec import LONGEST, check_precision, library, refuse_foreign, save_model
+from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once, place_of, sum_of
 from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.probe import probe_rows
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe
@@ -32,19 +27,15 @@ from jumok.search import SearchOptions, max_length_for
 from jumok.tasks.engine import Engine
 from jumok.tasks.engine_ct2 import ABOUT, CTranslate2Engine
 from jumok.tasks.vocabulary import load_tokenizers
-from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.tokenizer import Tokenizer
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 FORMAT = 1  # another number: all engines' files are made again
-ENGINES = "engines"
 AGREEMENT = 0.995  # share of translations that must be the same in float32
 PROBED, BATCH, BEAM = 400, 32, 5
 TIE, DRIFT = 1e-5, 1e-3  # scores that are equal but for rounding; what a token of a translation may differ by
 CPU = torch.device("cpu")
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -62,15 +53,18 @@ class Chosen:
         recipe = run.recipe()
         if recipe.task != "translation":
             raise BadInput(f"task: {run.path} does not translate ({recipe.task}); CTranslate2 is for translators here")
-        found = checkpoint.newest_good(run, say, prefer="best")
-        if found is None:
-            raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
-        return cls(run, recipe, found, *load_tokenizers(run.tokenizer, recipe.tokenizer.joint))
+        return cls(run, recipe, best_checkpoint(run, say), *load_tokenizers(run.tokenizer, recipe.tokenizer.joint))
 
     def key(self, precision: str) -> str:
         """Changes whenever the files would."""
-        weights = json.loads((self.checkpoint / checkpoint.CHECKSUMS).read_text(encoding="utf-8"))[checkpoint.MODEL]
-        parts = (FORMAT, library().__version__, precision, weights, self.source.fingerprint, self.target.fingerprint)
+        parts = (
+            FORMAT,
+            library().__version__,
+            precision,
+            sum_of(self.checkpoint),
+            self.source.fingerprint,
+            self.target.fingerprint,
+        )
         section = self.recipe.model.model_dump_json()
         return hashlib.sha256(json.dumps([*parts, section, self.positions]).encode()).hexdigest()
 
@@ -94,11 +88,9 @@ class Chosen:
         known = {"learned": model.section.max_positions, "rotary": None}
         about = {
             "format": FORMAT,
-            "key": self.key(precision),
             "precision": precision,
             "positions": known.get(model.section.position, self.positions),
             "step": int(self.checkpoint.name.removeprefix("step-")),
-            "sizes": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
         }
         (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
@@ -125,69 +117,28 @@ def export_ct2(run: RunFolder, out: Path, precision: str, probe: Sequence[str] =
 
 
 def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
-    """Where the run's best checkpoint is as CTranslate2 has it: RUN/engines/ct2-PRECISION, made here if it is not there
-    or was made from something else. One that is there is whole: it got its name when it was."""
+    """Where the run's best checkpoint is as CTranslate2 has it, made here if it is not there."""
     check_precision(precision)
     library()
     chosen = Chosen.of(run, say)
-    key, final = chosen.key(precision), run.path / ENGINES / f"ct2-{precision}"
-    if _is(final, key):
-        return final
+    key, folder = chosen.key(precision), place_of(run, "ct2", precision)
+    if is_made(folder, key):
+        return folder
     model = chosen.model()
-    with disk_errors_named("making the files for --engine ct2", final.parent, "Free some space, or --engine torch."):
-        final.parent.mkdir(exist_ok=True)
-        with FileLock(final.parent / f".{final.name}.lock"):
-            if _is(final, key):  # somebody else was faster
-                return final
-            for abandoned in final.parent.glob(f".writing-{final.name}-*"):
-                remove_folder(abandoned)
-            say(f"making {final} from {chosen.checkpoint.name}, once")
-            temporary = final.with_name(f".writing-{final.name}-{os.getpid()}")
-            try:
-                temporary.mkdir()
-                chosen.write(model, temporary, precision)
-                for path in temporary.iterdir():
-                    flush_file(path)
-                remove_folder(final)
-                temporary.rename(final)
-                flush_folder(final.parent)
-            finally:
-                remove_folder(temporary)
-    return final
-
-
-def _is(folder: Path, key: str) -> bool:
-    """Whether these are the files that would be made."""
-    try:
-        about: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-        same = about["key"] == key and about["format"] == FORMAT
-        return same and all((folder / name).stat().st_size == size for name, size in about["sizes"].items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
+    return make_once(
+        folder,
+        key,
+        lambda place: chosen.write(model, place, precision),
+        lambda: say(f"making {folder} from {chosen.checkpoint.name}, once"),
+    )
 
 
 # ---------------------------------------------------------------- the check
 
 
-def probe_rows(recipe: Recipe, source: Tokenizer, sentences: Sequence[str], count: int = PROBED) -> list[list[int]]:
-    """Sources to try both engines with: those given; else of the grammar that the run learned from; else drawn ones."""
-    languages = next((corpus.grammar for corpus in recipe.data.train if corpus.grammar), None)
-    if not sentences and languages is not None and not source.tags:
-        first, _, second = languages.partition("-")
-        sentences = [pair.source for pair in islice(grammar.pairs(first, second, "test", count), count)]
-    if sentences:
-        rows = source.encode([sentence.strip() for sentence in sentences])
-        return [row for row in rows if 0 < len(row) <= recipe.data.max_length]
-    drawn = random.Random(1)
-    ids, longest = range(len(SPECIAL_TOKENS), source.size), min(20, recipe.data.max_length)
-    return [[drawn.choice(ids) for _ in range(drawn.randint(1, longest))] for _ in range(count)]
-
-
 def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, probe: Sequence[str]) -> str:
     """A sentence about how many translations are the same; `Failure` where they are too few."""
-    sources, search = probe_rows(chosen.recipe, chosen.source, probe), chosen.recipe.search
-    if not sources:
-        raise BadInput("--probe: none of its sentences can be read by this model. Give others")
+    sources, search = probe_rows(chosen.recipe, chosen.source, probe, PROBED), chosen.recipe.search
     rows = []
     for source in sources:
         longest = min(max_length_for(len(source) + 1, search.max_ratio, search.max_extra), model.longest)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 
 from jumok.errors import BadInput, JumokError
-from jumok.interop.ctranslate2 import probe_rows
+from jumok.interop.probe import probe_rows
 from jumok.tasks.engine import Engine
 from jumok.tasks.translator import Translator
 from jumok.tasks.wishes import Wishes

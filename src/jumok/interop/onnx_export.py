@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
 import jumok
-from jumok.data import grammar
 from jumok.errors import BadInput
 from jumok.interop.export_folder import check_out, new_folder
 from jumok.interop.onnx_graph import Graph, check, need_onnx, write
@@ -23,6 +20,7 @@ from jumok.interop.onnx_pictures import labeller_graph, recognizer_graph
 from jumok.interop.onnx_readers import reader_graph
 from jumok.interop.onnx_translator import agreement, held, known, verify_steps, write_translator
 from jumok.interop.outgoing import load_run
+from jumok.interop.probe import probe_rows
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.build import build
 from jumok.models.reader import TextLabeller, WordLabeller
@@ -35,7 +33,6 @@ from jumok.tasks.example_task import LABELS
 from jumok.tasks.labelling import classes_of, read_labels
 from jumok.tasks.recognition import CHARSET, read_charset
 from jumok.tasks.vocabulary import load_tokenizers
-from jumok.text.special import SPECIAL_TOKENS
 from jumok.text.tokenizer import Tokenizer
 from jumok.training.run import RunFolder
 
@@ -69,7 +66,7 @@ def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str],
     source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
     model = known(build(recipe.model, source.size, target.size))
     step, notes = load_run(run, model)
-    rows = probe_rows(recipe, source, probe)
+    rows = probe_rows(recipe, source, probe, PROBES)
     with new_folder(out, "onnx") as folder:
         config, difference = write_translator(model, folder)
         config["tags"] = list(source.tags)
@@ -153,23 +150,6 @@ def _one(graph: Graph, folder: Path, about: dict[str, Any], precision: str) -> s
 def write_config(folder: Path, about: dict[str, Any]) -> None:
     content = {"format": FORMAT, "version": VERSION, "jumok": jumok.__version__, **about}
     (folder / CONFIG).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-
-
-def probe_rows(recipe: Recipe, source: Tokenizer, sentences: Sequence[str], count: int = PROBES) -> list[list[int]]:
-    """Sources to translate twice: those given; else of the grammar that the run learned from; else random ones."""
-    languages = next((corpus.grammar for corpus in recipe.data.train if corpus.grammar), None)
-    if not sentences and languages is not None and not source.tags:
-        first, _, second = languages.partition("-")
-        sentences = [pair.source for pair in islice(grammar.pairs(first, second, "test", count), count)]
-    if sentences:
-        rows = source.encode([sentence.strip() for sentence in sentences])
-        found = [row for row in rows if 0 < len(row) <= recipe.data.max_length]
-        if not found:
-            raise BadInput("--probe: none of its sentences can be read by this model. Give others")
-        return found
-    drawn, longest = random.Random(1), min(20, recipe.data.max_length)
-    ids = range(len(SPECIAL_TOKENS), source.size)
-    return [[drawn.choice(ids) for _ in range(drawn.randint(1, longest))] for _ in range(count)]
 
 
 def _size(model: nn.Module) -> str:

@@ -98,6 +98,7 @@ def settings(model: TrainedTranslator, source: Source, wishes: Wishes, columns: 
         "chunk": chunk_size(model, wishes),
         "device": model.device.type,
         "precision": model.engine.precision,
+        "engine": None if model.engine.name == "torch" else model.engine.name,  # as files say that know no other
         "search": model.search.model_dump(mode="json"),
         "model": fingerprint(model),
     }

@@ -29,6 +29,8 @@ Found = Iterator[tuple[int, list[Hypothesis]]]  # a row's place and its n-best
 class Engine:
     """`fast`: the weights may be prepared, once for as long as they stay the same and nobody observes the model."""
 
+    name = "torch"  # of --engine
+
     def __init__(
         self, models: Sequence[EncoderDecoder], device: torch.device, precision: str = "float32", fast: bool = False
     ) -> None:

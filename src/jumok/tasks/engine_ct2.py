@@ -63,6 +63,8 @@ class Batch(NamedTuple):
 
 
 class CTranslate2Engine(Engine):
+    name = "ct2"
+
     def __init__(
         self,
         models: Sequence[EncoderDecoder],

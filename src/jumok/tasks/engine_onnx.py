@@ -179,11 +179,13 @@ def _reach(length: int, longest: int | None) -> None:
 class OnnxEngine(Engine):
     """The searches of a translator over onnxruntime. `models` are those of the translator, of which there is one."""
 
+    name = "onnx"
+
     def __init__(self, models: Sequence[EncoderDecoder], device: torch.device, folder: Path) -> None:
         refuse_together(models)
         if device.type != "cpu":
             raise BadInput(f"the onnx engine computes on the CPU, not on {device.type}: add --device cpu")
-        super().__init__(models, device, fast=True)
+        super().__init__(models, device, read_config(folder).get("precision", "float32"), fast=True)
         self.folder, self._over = folder, OnnxStepper(folder)
 
     @property
