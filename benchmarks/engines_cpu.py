@@ -12,6 +12,7 @@ counted. Without --run a small Transformer learns the embedded grammar first (tw
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -45,9 +46,10 @@ def sentences(file: Path | None, count: int) -> list[str]:
 
 
 def ours(model: Any, folder: Path, precision: str, threads: int) -> Translate:
-    from jumok.streaming.lines import chunk_size
+    from jumok.streaming.lines import Columns, chunk_size, stream
+    from jumok.streaming.sources import Chunk
     from jumok.tasks.engine_ct2 import CTranslate2Engine
-    from jumok.tasks.wishes import Wishes
+    from jumok.tasks.wishes import Sentence, Wishes
 
     model.engine = CTranslate2Engine(model.models, model.device, folder, precision, threads)
     wishes = Wishes(beam=BEAM, too_long="truncate")
@@ -55,8 +57,9 @@ def ours(model: Any, folder: Path, precision: str, threads: int) -> Translate:
 
     def translate(lines: list[str]) -> list[str]:
         model.engine = engine
-        chunks = (lines[start : start + size] for start in range(0, len(lines), size))
-        return [found[0].text for chunk in chunks for found in model.found(chunk, wishes)]
+        sentences = [Sentence(line) for line in lines]
+        chunks = (Chunk(start, sentences[start : start + size], size) for start in range(0, len(lines), size))
+        return [written.lines[0] for written in stream(model, chunks, wishes, Columns(), count=engine.ahead)]
 
     return translate
 
@@ -96,6 +99,8 @@ def measure(model: Any, folder: Path, precision: str, lines: list[str], options:
         told[best]: kinds[best],
         told[plain]: kinds[plain],
     }
+    gc.collect()
+    gc.freeze()  # as `jumok translate` does; the bare loop has it too
     timings: dict[str, list[float]] = {name: [] for name in names}
     outputs = {}
     for translate in names.values():

@@ -20,6 +20,7 @@ from jumok.interop.ctranslate2_spec import LONGEST, check_precision, library, re
 from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once, place_of, sum_of
 from jumok.interop.export_folder import check_out, new_folder
 from jumok.interop.probe import probe_rows
+from jumok.interop.ties import tied
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe
@@ -34,7 +35,7 @@ from jumok.training.run import RunFolder
 FORMAT = 1  # another number: all engines' files are made again
 AGREEMENT = 0.995  # share of translations that must be the same in float32
 PROBED, BATCH, BEAM = 400, 32, 5
-TIE, DRIFT = 1e-5, 1e-3  # scores that are equal but for rounding; what a token of a translation may differ by
+DRIFT = 1e-3  # what a token of a translation may differ by
 CPU = torch.device("cpu")
 
 
@@ -150,7 +151,11 @@ def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, 
     left = set(engine.left)  # searched here in both cases: nothing to compare but the scores
     pairs = [(here[place][0], there[place][0]) for place in range(len(rows)) if place not in left]
     same = [(ours, theirs) for ours, theirs in pairs if ours.tokens == theirs.tokens]
-    ties = sum(ours.tokens != theirs.tokens and abs(ours.score - theirs.score) < TIE for ours, theirs in pairs)
+    ties = sum(
+        precision == "float32" and here[place][0].tokens != there[place][0].tokens and tied(model, *rows[place])
+        for place in range(len(rows))
+        if place not in left
+    )
     parts, failed = [], False
     if pairs:
         share = (len(same) + ties) / len(pairs)

@@ -15,6 +15,7 @@ from jumok.data.batch import Sequences, source_batch
 from jumok.errors import BadInput, Failure
 from jumok.interop.marian_files import originals
 from jumok.interop.outgoing import Compared, load_run
+from jumok.interop.ties import tied
 from jumok.models.transformer import Transformer
 from jumok.recipe import TransformerSection
 from jumok.search import SearchOptions, generate
@@ -26,7 +27,6 @@ from jumok.training.run import RunFolder
 ROWS, WORDS = 4, 12
 SENTENCES, BEAM = 20, 5
 AGREE = 0.995  # of the translations
-TIE = 1e-5  # scores that differ by less may come in either order
 
 
 @dataclass(frozen=True)
@@ -156,12 +156,11 @@ def same_translations(model: Transformer, theirs: Any, numbers: Numbers, never: 
         attention_mask=batch.mask.long(),
         num_beams=BEAM, do_sample=False, early_stopping=False, length_penalty=1.0, no_repeat_ngram_size=0,
         max_length=None, max_new_tokens=longest, min_length=0, forced_eos_token_id=numbers.target[END],
-        bad_words_ids=[[numbers.target[id]] for id in barred],
-        return_dict_in_generate=True, output_scores=True,
+        bad_words_ids=[[numbers.target[id]] for id in barred], return_dict_in_generate=True,
     )  # fmt: skip
     end, same = numbers.target[END], 0
-    for hypothesis, row, score in zip(ours, said.sequences.tolist(), said.sequences_scores.tolist(), strict=True):
+    for source, hypothesis, row in zip(rows, ours, said.sequences.tolist(), strict=True):
         written = row[1 : row.index(end, 1)] if end in row[1:] else row[1:]
         equal = [numbers.target[id] for id in hypothesis.tokens] == written
-        same += equal or abs(hypothesis.score - score) < TIE
+        same += equal or tied(model, source, options)
     return same, len(ours)

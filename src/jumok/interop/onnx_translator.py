@@ -17,6 +17,7 @@ from jumok.data.batch import Sequences, source_batch
 from jumok.errors import BadInput, Failure
 from jumok.interop.onnx_decoder import EncoderGraph, StepGraph
 from jumok.interop.onnx_graph import Graph, check, differs, words_of, write
+from jumok.interop.ties import tied
 from jumok.layers.position import Learned
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.models.transformer import Transformer
@@ -144,8 +145,9 @@ def verify_steps(model: Transformer, stepper: OnnxStepper) -> float:
 
 
 @torch.inference_mode()
-def agreement(model: Transformer, stepper: OnnxStepper, rows: Sequence[Sequence[int]]) -> float:
-    """The share of sources whose best translation (beam 5) has the same tokens in both."""
+def agreement(model: Transformer, stepper: OnnxStepper, rows: Sequence[Sequence[int]], ties: bool = True) -> float:
+    """The share of sources whose best translation (beam 5) has the same tokens in both, or with `ties` where rounding
+    decides."""
     model.eval()
     asked = []
     for row in sorted(rows, key=len, reverse=True):
@@ -155,7 +157,8 @@ def agreement(model: Transformer, stepper: OnnxStepper, rows: Sequence[Sequence[
     for one in (model, stepper):
         made = dict(refill(one, asked, TOGETHER, share=1.0, batch_of=source_batch))
         found.append([tuple(made[place][0].tokens) for place in range(len(asked))])
-    return sum(here == there for here, there in zip(*found, strict=True)) / max(1, len(asked))
+    same = [here == there or (ties and tied(model, *row)) for row, here, there in zip(asked, *found, strict=True)]
+    return sum(same) / max(1, len(asked))
 
 
 def held(share: float, count: int) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from jumok.api import TrainedTranslator
 from jumok.data.pharaoh import format_pharaoh
 from jumok.inspect.forced import word_links
+from jumok.streaming.ahead import ahead
 from jumok.streaming.sources import Chunk
 from jumok.tasks.translator import Translation
 from jumok.tasks.wishes import BadSentence, Wishes
 
-CHUNK = 16  # batches gathered before sorting by length: more gives less padding, fewer gives earlier answers
 BREAKS = str.maketrans({"\n": " ", "\r": " "})  # a model of bytes or characters can write them: a line is a line
 
 
@@ -36,7 +36,8 @@ class Written:
 
 
 def chunk_size(model: TrainedTranslator, wishes: Wishes) -> int:
-    return model.batch(wishes) * CHUNK
+    """Sentences gathered before sorting by length: more gives less padding, fewer gives earlier answers."""
+    return model.batch(wishes) * model.engine.gathered
 
 
 def stream(
@@ -46,20 +47,28 @@ def stream(
     columns: Columns,
     done: int = 0,
     skipped: Callable[[int, int], None] = lambda sentences, size: None,
+    count: int = 1,
 ) -> Iterator[Written]:
     """Each sentence's lines, in order. The first `done` sentences were written before; `skipped` is told of them.
+    `count` chunks are under way at a time: one, where whoever writes the sentences waits for answers.
 
     A chunk that is begun is always translated as a whole, so that what comes out does not depend on `done`.
     """
-    size = 0
-    for chunk in chunks:
-        if chunk.first + len(chunk.sentences) <= done:
+
+    def due() -> Iterator[tuple[Chunk, int]]:
+        """Chunks that are not all done, and the bytes of the input up to their end."""
+        size = 0
+        for chunk in chunks:
             size += chunk.size
-            continue
-        if chunk.first <= done:
-            skipped(done, size)
-        size += chunk.size
-        found, problem = _translated(model, chunk, replace(wishes, first=chunk.first))
+            if chunk.first + len(chunk.sentences) > done:
+                if chunk.first <= done:
+                    skipped(done, size - chunk.size)
+                yield chunk, size
+
+    def translated(chunk: tuple[Chunk, int]) -> tuple[list[list[Translation]], BadSentence | None]:
+        return _translated(model, chunk[0], replace(wishes, first=chunk[0].first))
+
+    for (chunk, size), (found, problem) in ahead(translated, due(), count):
         good = chunk.sentences[: len(found)]
         lines = _lines(model, [one.text for one in good], found, wishes.nbest, columns, chunk.first)
         for number, written in enumerate(lines, chunk.first + 1):

@@ -82,7 +82,8 @@ def translate_together(
         with open_output(part, about=about, resume=resume, numbered=numbered, complete=complete) as begun:
             done = begun.done if numbered else share.place(begun.done)
             with Pace(seen.size // ranks.world, ranks.rank == 0) as pace:
-                for written in stream(model, share.chunks(source), wishes, columns, done, pace.skipped):
+                ahead = model.engine.ahead
+                for written in stream(model, share.chunks(source), wishes, columns, done, pace.skipped, ahead):
                     begun.write(written.lines)
                     if written.size is not None:
                         pace.advance(written.sentences // ranks.world, written.size)

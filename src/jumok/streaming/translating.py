@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import sys
 from dataclasses import asdict
@@ -61,11 +62,14 @@ def translate_stream(
     )
     chunks = source.chunks(chunk_size(model, wishes))
     ahead = list(islice(chunks, 1)) if source.is_file else []
+    count = model.engine.ahead if source.is_file else 1
+    # what is loaded stays: looking through it for garbage, again and again, costs a twentieth of a fast engine's time
+    gc.freeze()
     try:
         with opened as begun:
             seen = survey() if output is not None else None
             with Pace(seen.size if seen else source.size, _watched(source, output)) as pace:
-                for written in stream(model, chain(ahead, chunks), wishes, columns, begun.done, pace.skipped):
+                for written in stream(model, chain(ahead, chunks), wishes, columns, begun.done, pace.skipped, count):
                     begun.write(written.lines)
                     if written.size is not None:
                         pace.advance(written.sentences, written.size)

@@ -30,6 +30,8 @@ class Engine:
     """`fast`: the weights may be prepared, once for as long as they stay the same and nobody observes the model."""
 
     name = "torch"  # of --engine
+    gathered = 16  # batches that are sorted together
+    ahead = 1  # how many searches are worth having under way at a time
 
     def __init__(
         self, models: Sequence[EncoderDecoder], device: torch.device, precision: str = "float32", fast: bool = False

@@ -25,6 +25,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ from jumok.search.watching import WATCHERS
 from jumok.tasks.engine import Engine, Found, Row
 
 ABOUT = "jumok.json"  # beside CTranslate2's own files: what they were made from
-BATCH_CPU, BATCH_GPU = 64, 256  # sentences at once
+BATCH_CPU, BATCH_GPU = 16, 256  # sentences at once: of 8 to 64 on a CPU 16 was the fastest in int8
 USUAL = 32  # tokens of a source: a batch of `size` longer ones would take more memory than it should
 WAITING = 2  # batches in the queue for each that is computed
 
@@ -64,6 +65,8 @@ class Batch(NamedTuple):
 
 class CTranslate2Engine(Engine):
     name = "ct2"
+    gathered = 64
+    ahead = 2  # one is computed while another is prepared
 
     def __init__(
         self,
@@ -90,9 +93,10 @@ class CTranslate2Engine(Engine):
         self.threads = threads or torch.get_num_threads()
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         self.positions: int | None = about["positions"]
-        self.source, target = (vocabulary(folder, side) for side in ("source", "target"))
-        self.ids = {name: id for id, name in enumerate(target)}
+        self.source, self.names = (vocabulary(folder, side) for side in ("source", "target"))
+        self.ids = {name: id for id, name in enumerate(self.names)}
         self.opened: dict[int, Any] = {}  # by batches at a time
+        self.opening, self.searching = threading.Lock(), threading.Lock()
         self.left: list[int] = []  # rows of the last search that were searched here
 
     @property
@@ -114,20 +118,25 @@ class CTranslate2Engine(Engine):
         if self.device.type == "cpu":  # enough batches for all threads, and short ones at the end
             size = min(size, max(1, len(chosen) // (2 * self.threads)))
         batches = list(self._batches(rows, chosen, asked, limits, size))
+        forbidden = {options.forbidden for options in checked}
+        never = {ids: frozenset(self.names[id] for id in ids) for ids in forbidden}
         for batch, results in self._translated(rows, batches):
             for place, result in zip(batch.places, results, strict=True):
-                found = self._hypotheses(result, rows[place][1], limits[place])
+                options = rows[place][1]
+                found = self._hypotheses(result, options, limits[place], never[options.forbidden])
                 if found is None:
                     again.append(place)
                 else:
                     yield place, found
         self.left = again
-        for number, hypotheses in self.here.search([rows[place] for place in again], self.here.batch):
-            yield again[number], hypotheses
+        if again:
+            with self.searching:  # one at a time: PyTorch has all threads for itself
+                found_here = list(self.here.search([rows[place] for place in again], self.here.batch))
+            yield from ((again[number], hypotheses) for number, hypotheses in found_here)
 
     def log_probabilities(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[float]:
         """Of given translations, `<eos>` included, as CTranslate2 computes them."""
-        names = list(self.ids)
+        names = self.names
         texts = [[self.source[id] for id in row] for row in sources], [[names[id] for id in row] for row in targets]
         scored = self._translator(1).score_batch(*texts, max_batch_size=BATCH_CPU, max_input_length=0)
         return [sum(one.log_probs) for one in scored]
@@ -148,7 +157,6 @@ class CTranslate2Engine(Engine):
     def _translated(self, rows: Sequence[Row], batches: list[Batch]) -> Iterator[tuple[Batch, list[Any]]]:
         """What each batch comes to, in the order of the batches; the next ones are under way by then."""
         workers = 1 if self.device.type == "cuda" else min(self.threads, max(1, len(batches)))
-        workers = max(workers, *self.opened) if self.opened else workers  # what is there will do
         translator, running = self._translator(workers), deque[tuple[Batch, list[Any]]]()
         names = self.source
         waiting = iter(batches)
@@ -178,35 +186,39 @@ class CTranslate2Engine(Engine):
         except (RuntimeError, ValueError) as error:
             raise Failure(f"CTranslate2: {error}. Leave --engine ct2 out, or remove {self.folder}") from None
 
-    def _hypotheses(self, result: Any, options: SearchOptions, limit: int) -> list[Hypothesis] | None:
-        """A row's n-best; None where they may be others than ours."""
-        rows = [[self.ids[name] for name in names] for names in result.hypotheses]
-        if max(map(len, rows), default=limit) >= limit or len(rows) < options.nbest:
+    def _hypotheses(
+        self, result: Any, options: SearchOptions, limit: int, never: frozenset[str]
+    ) -> list[Hypothesis] | None:
+        """A row's n-best; None where they may be others than ours. `never`: tokens that do not come here."""
+        finished = result.hypotheses
+        if max(map(len, finished), default=limit) >= limit or len(finished) < options.nbest:
             return None
-        never = set(options.forbidden)
-        if any(not never.isdisjoint(row) for row in rows):
+        if not all(map(never.isdisjoint, finished)):
             return None
         found = []
-        for row, score in list(zip(rows, result.scores, strict=True))[: options.nbest]:
+        for names, score in zip(finished[: options.nbest], result.scores, strict=False):
+            row = [self.ids[name] for name in names]
             total = score * len(row) ** options.length_penalty
             found.append(Hypothesis(row[:-1], normalised(total, len(row), options.length_penalty), total, True))
         return found
 
     def _translator(self, workers: int) -> Any:
         """Opened at the first use. On a CPU as many batches at a time as there are threads: each needs no other."""
-        if workers not in self.opened:
-            library = importlib.import_module("ctranslate2")
-            index = {"device_index": self.device.index} if self.device.index is not None else {}
-            self.opened[workers] = library.Translator(
-                str(self.folder),
-                device=self.device.type,
-                compute_type=self.compute_type,
-                inter_threads=workers,
-                intra_threads=max(1, self.threads // workers),
-                max_queued_batches=-1,
-                **index,
-            )
-        return self.opened[workers]
+        with self.opening:
+            workers = max(workers, *self.opened) if self.opened else workers  # what is there will do
+            if workers not in self.opened:
+                library = importlib.import_module("ctranslate2")
+                index = {"device_index": self.device.index} if self.device.index is not None else {}
+                self.opened[workers] = library.Translator(
+                    str(self.folder),
+                    device=self.device.type,
+                    compute_type=self.compute_type,
+                    inter_threads=workers,
+                    intra_threads=max(1, self.threads // workers),
+                    max_queued_batches=-1,
+                    **index,
+                )
+            return self.opened[workers]
 
     def _refuse_watchers(self) -> None:
         watched = any(isinstance(module, Tap) and module.watched for model in self.models for module in model.modules())

@@ -105,9 +105,21 @@ class Asked:
         self.wishes, self.search, self.phrases, self.longest = wishes, search, phrases, longest
         self.forbidden = (PAD, START, *phrases.tokenizer.tags.values())
         self.forbidden_phrases = tuple(form for text in wishes.forbid for form in phrases.forbidden(text))
+        self._of_length: dict[int, list[SearchOptions]] = {}  # by tokens of the source
 
     def options(self, number: int, sentence: Sentence, source_length: int) -> list[SearchOptions]:
-        """One search or several for a sentence: samples, or the ways of writing what is required."""
+        """One search or several for a sentence: samples, or the ways of writing what is required.
+
+        Sentences of a length that ask for nothing of their own have them in common: checking them costs more than a
+        fast engine takes for a word.
+        """
+        if self.wishes.sample or sentence.prefix is not None or sentence.require:
+            return self._options(number, sentence, source_length)
+        if source_length not in self._of_length:
+            self._of_length[source_length] = self._options(number, sentence, source_length)
+        return self._of_length[source_length]
+
+    def _options(self, number: int, sentence: Sentence, source_length: int) -> list[SearchOptions]:
         wishes, search = self.wishes, self.search
         start, forms = self._tokens(number, sentence)
         longest = min(max_length_for(source_length, search.max_ratio, search.max_extra), self.longest)
@@ -162,7 +174,7 @@ class Asked:
                 top_k=wishes.top_k,
                 top_p=wishes.top_p,
                 seed=wishes.seed,
-                stream=(wishes.first + number) * count + draw,
+                stream=(wishes.first + number) * count + draw if wishes.sample else 0,
             )
             for form in fitting
             for draw in range(count)
