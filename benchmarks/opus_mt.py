@@ -236,6 +236,8 @@ def speed(run: Path, theirs: Path, texts: list[str], threads: int, rounds: int) 
     from jumok.interop.ctranslate2 import engine_folder
 
     model = api.load_translator(run, "cpu")
+    # the rule of CTranslate2's search, instead of the one that an import sets (of transformers)
+    model.search = model.search.model_copy(update={"stopping": "exact", "patience": 1.0})
     split = {"inter_threads": threads, "intra_threads": 1}
     translator = ctranslate2.Translator(str(theirs / "model"), device="cpu", compute_type="int8", **split)
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(theirs / "sentencepiece.model"))

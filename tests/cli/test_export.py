@@ -66,3 +66,11 @@ def test_an_export_is_checked_and_told(run: Path, tmp_path: Path, kind: str) -> 
 def test_what_marian_cannot_express(run: Path, tmp_path: Path) -> None:
     refused(jumok("export", "hf", "--run", run, "--out", tmp_path / "out"), "model.norm")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_probe_that_says_nothing(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "probe.txt").write_text("\n  \n")
+    refused(
+        jumok("export", "ct2", "--run", run, "--out", tmp_path / "out", "--probe", tmp_path / "probe.txt"), "--probe"
+    )
+    assert not (tmp_path / "out").exists()

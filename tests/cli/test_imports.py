@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,33 @@ def test_what_does_not_fit_leaves_nothing_behind(ask: Ask, tmp_path: Path) -> No
     refused(ask("import", "timm", tmp_path / "nowhere", "--run", run), "no such file")
     refused(ask("import", "hf", tmp_path / "nowhere", "--run", run), "no config.json")
     assert not run.parent.exists()
+
+
+@pytest.mark.parametrize("changed", ["encoder.layer.0.output.dense.weight", "classifier.weight"])
+def test_what_is_not_the_same_does_not_stay(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """The check is before "imported", names the layer, and leaves nothing where it fails."""
+    from jumok.interop import verifying
+
+    save_vit(tmp_path / "theirs", num_hidden_layers=2)
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "theirs", other)
+    tensors = load_file(other / "model.safetensors")
+    name = next(one for one in tensors if one.removeprefix("vit.") == changed)
+    save_file(tensors | {name: 2 * tensors[name]}, other / "model.safetensors", {"format": "pt"})
+    loaded = verifying._loaded
+    monkeypatch.setattr(verifying, "_loaded", lambda library, kind, _folder: loaded(library, kind, other))
+    code, out, err = ask("import", "hf", tmp_path / "theirs", "--run", tmp_path / "runs" / "vit", "--verify")
+    assert code == 1
+    assert "imported" not in out
+    assert ("in layer 1;" if "layer" in changed else "in the end;") in err
+    assert not (tmp_path / "runs" / "vit").exists()
+
+
+def test_the_folder_that_one_is_in_is_no_run(ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_vit(tmp_path / "theirs")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    refused(ask("import", "hf", tmp_path / "theirs", "--run", "."), "you are in this folder")
+    assert ask("import", "hf", tmp_path / "theirs", "--run", "vit")[0] == 0

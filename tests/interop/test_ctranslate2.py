@@ -71,6 +71,9 @@ def test_other_weights_are_noticed(tmp_path: Path, seed: int, monkeypatch: pytes
         export_ct2(small_run(tmp_path / "run", seed), tmp_path / "out", "float32")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    with pytest.raises(Failure, match="it is not the same model there"):
+        engine_folder(small_run(tmp_path / "other", seed), "float32", print)
+    assert not [path for path in (tmp_path / "other" / "engines").iterdir() if path.is_dir()]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,8 @@ def test_recurrent_models_are_refused(tmp_path: Path) -> None:
 
 def test_bad_places_and_precisions(tmp_path: Path, seed: int) -> None:
     run = small_run(tmp_path / "run", seed, ends=False)
+    with pytest.raises(BadInput, match=r"--precision bfloat16: .* float32 or int8 here \(bfloat16 is for .* torch\)"):
+        export_ct2(run, tmp_path / "out", "bfloat16")
     with pytest.raises(BadInput, match="--precision int4"):
         export_ct2(run, tmp_path / "out", "int4")
     (tmp_path / "mine").mkdir()

@@ -160,6 +160,16 @@ def test_same_translations_sees_another_model(tmp_path: Path, dice: random.Rando
     assert same < count
 
 
+def test_what_no_search_does_here_is_told(tmp_path: Path, sound: Path) -> None:
+    shutil.copytree(sound, tmp_path / "hf")
+    assert not any("searches" in note for note in import_huggingface(tmp_path / "hf", tmp_path / "plain"))
+    changed_generation(repetition_penalty=1.3, length_penalty=-2.0, bad_words_ids=[[7]], min_length=0)(tmp_path / "hf")
+    (told,) = (note for note in import_huggingface(tmp_path / "hf", tmp_path / "run") if "searches" in note)
+    for word in ("repetition_penalty 1.3", "length_penalty -2.0", "bad_words_ids"):
+        assert word in told
+    assert "min_length" not in told
+
+
 Change = Callable[[Path], None]
 
 
@@ -170,6 +180,31 @@ def changed_config(**changes: Any) -> Change:
         (folder / "config.json").write_text(json.dumps(kept))
 
     return change
+
+
+def changed_generation(**changes: Any) -> Change:
+    def change(folder: Path) -> None:
+        file = folder / "generation_config.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+    return change
+
+
+def linked(name: str) -> Change:
+    """To a file of its reader's, which would go into the run, and out again with the next export."""
+
+    def change(folder: Path) -> None:
+        private = folder.parent / "private.txt"
+        private.write_text("nobody else's")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(private)
+
+    return change
+
+
+def long_file(folder: Path) -> None:
+    with (folder / "source.spm").open("r+b") as file:
+        file.truncate(1 << 40)
 
 
 def changed_tensors(change: Callable[[dict[str, torch.Tensor]], None]) -> Change:
@@ -260,6 +295,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (cut_file, r"target\.spm: not the file of a SentencePiece model"),
         (lambda folder: (folder / "vocab.json").unlink(), r"vocab\.json: is missing"),
         (lambda folder: (folder / "source.spm").unlink(), r"source\.spm: cannot be read"),
+        (changed_config(vocab_size=10**11), r"but config\.json asks for .*100000000000 \(vocab_size 100000000000\)"),
+        (changed_config(max_position_embeddings=10**12), "max_position_embeddings is 1,000,000,000,000, more than any"),
+        (changed_config(dropout=2), r"config\.json: dropout: it must be"),
+        (changed_generation(num_beams="many"), r"search\.beam"),
+        (linked("added_tokens.json"), r"added_tokens\.json: a link that leads out of the folder"),
+        (linked("target.spm"), r"target\.spm: a link that leads out of the folder"),
+        (long_file, r"source\.spm: more than .* bytes"),
         (to_pickle, r"pytorch_model\.bin.*convert it to safetensors"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from onnx_runs import translating_run
+from onnx_runs import translating_run, words_run
 from safetensors.torch import load_file
 from seeded import seed  # noqa: F401
 from translators import sentences
@@ -75,6 +75,6 @@ def test_nothing_is_left_of_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Mo
 def test_what_it_cannot_do_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"bfloat16.*float32 or int8"):
         engine_folder(translating_run(tmp_path / "run"), "bfloat16", lambda told: None)
-    with pytest.raises(BadInput, match="seq2seq"):
-        engine_folder(RunFolder.open(api.packaged_run()), "float32", lambda told: None)
-    assert not (api.packaged_run() / "engines").exists()
+    with pytest.raises(BadInput, match="does not translate"):
+        engine_folder(words_run(tmp_path / "words"), "float32", lambda told: None)
+    assert not (tmp_path / "words/engines").exists()

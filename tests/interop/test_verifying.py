@@ -41,6 +41,7 @@ def test_beside_transformers(tmp_path: Path, kind: str, what: str) -> None:
     import_huggingface(theirs, run)
     told = verify_huggingface(theirs, run)
     assert f"verified: the largest difference from transformers {transformers.__version__} in the {what}" in told
+    assert "(layer by layer: " in told
     spoil(run, "reader.stem.map.bias")
     with pytest.raises(Failure, match=r"more than \de-04"):
         verify_huggingface(theirs, run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 from seeded import seed as seed
@@ -56,3 +57,15 @@ def test_an_error_comes_at_its_turn(count: int) -> None:
     assert [next(found)[1], next(found)[1]] == [0, 1]
     with pytest.raises(ValueError, match="two"):
         next(found)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_what_was_begun_comes_before_the_error_of_an_item(count: int) -> None:
+    def items() -> Iterator[int]:
+        yield from range(4)
+        raise ValueError("line 5 is not text")
+
+    found, seen = ahead(lambda item: item, items(), count), list[int]()
+    with pytest.raises(ValueError, match="line 5"):
+        seen.extend(item for item, _ in found)
+    assert seen == [0, 1, 2, 3]

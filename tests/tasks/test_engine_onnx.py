@@ -46,17 +46,18 @@ def with_onnx(model: Translator, folder: Path) -> Translator:
 
 
 @pytest.mark.parametrize("number", range(4))
-@pytest.mark.parametrize("coverage", [False, True], ids=["plain", "coverage"])
-def test_step_by_step(tmp_path: Path, number: int, coverage: bool) -> None:
-    """Rows chosen, repeated, dropped and joined at random, by models of any options."""
+def test_step_by_step(tmp_path: Path, number: int) -> None:
+    """Rows chosen, repeated, dropped and joined at random, by models of any options; with and without coverage."""
     drawn = random.Random(torch.initial_seed() + number)
     model = any_model(drawn)
     print(model.section)
     stepper = stepper_of(model, tmp_path)
-    for found in side_by_side(model, stepper, drawn, coverage, steps=24):  # longer than the first columns of a cache
-        torch.testing.assert_close(*found.log_probs, atol=1e-4, rtol=1e-4)
-        if found.coverage is not None:
-            torch.testing.assert_close(*found.coverage, atol=1e-4, rtol=1e-4)
+    for coverage in (False, True):
+        for found in side_by_side(model, stepper, drawn, coverage, steps=24):  # more than a cache's first columns
+            torch.testing.assert_close(*found.log_probs, atol=1e-4, rtol=1e-4)
+            assert (found.coverage is not None) == coverage
+            if found.coverage is not None:
+                torch.testing.assert_close(*found.coverage, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary"])
@@ -67,6 +68,13 @@ def test_texts_may_be_longer_than_any_table(tmp_path: Path, position: str) -> No
         memories = model.encode(batch), stepper.encode(batch)
         parts = memories[0].store.transpose(3, 4), memories[1].store
         torch.testing.assert_close(*parts, atol=1e-4, rtol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Translator, Translator]:
+    """A translator, and the same over onnxruntime: the export takes a second."""
+    model = translator(wordy=True)
+    return model, with_onnx(model, tmp_path_factory.mktemp("onnx"))
 
 
 @pytest.mark.parametrize(
@@ -81,9 +89,11 @@ def test_texts_may_be_longer_than_any_table(tmp_path: Path, position: str) -> No
     ],
     ids=str,
 )
-def test_all_that_a_search_is_asked_for(tmp_path: Path, wishes: dict[str, Any], is_tie: Callable[..., bool]) -> None:
-    model = translator(wordy=True)
-    other, texts = with_onnx(model, tmp_path), sentences(7)
+def test_all_that_a_search_is_asked_for(
+    both: tuple[Translator, Translator], wishes: dict[str, Any], is_tie: Callable[..., bool]
+) -> None:
+    model, other = both
+    texts = sentences(7)
     pairs = zip(texts, model.nbest(texts, batch=3, **wishes), other.nbest(texts, batch=3, **wishes), strict=True)
     for text, here, there in pairs:
         same = [one.ids for one in here] == [one.ids for one in there]

@@ -35,7 +35,7 @@ KEYS = [
     "search.max_ratio=1", "search.max_extra=1",
 ]  # fmt: skip
 LEARNS = [
-    "training.updates=140", "training.validate_every=140", "training.warmup=20", "training.learning_rate=0.005",
+    "training.updates=60", "training.validate_every=60", "training.warmup=10", "training.learning_rate=0.008",
     "model.dropout=0",
 ]  # fmt: skip
 
@@ -116,7 +116,7 @@ def test_the_head_learns_to_look_where_it_is_told(links: Path, tmp_path: Path) -
         sure, possible = [set(pair.sure) for pair in pairs], [set(pair.possible) for pair in pairs]
         rates.append(alignment_error_rate(found, sure, possible).error_rate)
     print(rates)
-    assert rates[0] < rates[1] - 0.25
+    assert rates[0] < rates[1] - 0.2
 
 
 @pytest.mark.full

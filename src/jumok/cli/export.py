@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from jumok.errors import BadInput
+
 app = typer.Typer(help="Write a run as other libraries and engines keep their models.", no_args_is_help=True)
 
 
@@ -56,7 +58,12 @@ def onnx(run: Path = RUN, out: Path = OUT, precision: str = PRECISION, probe: Pa
 def _sentences(probe: Path | None) -> list[str]:
     from jumok.data.readers import read_lines
 
-    return [] if probe is None else [line for line in read_lines(probe) if line.strip()]
+    if probe is None:
+        return []
+    found = [line for line in read_lines(probe) if line.strip()]
+    if not found:
+        raise BadInput(f"--probe {probe}: there is no sentence in it. Give one a line, or leave --probe out")
+    return found
 
 
 def _told(out: Path, notes: Sequence[str]) -> None:

@@ -57,15 +57,20 @@ def timm(
 
 def _told(run: Path, notes: Sequence[str], verify: Callable[[], str | None]) -> None:
     """What was read, whether it is right, and what to do with it."""
+    from jumok.files import remove_folder
     from jumok.interop.run_folder import NO_CLASSIFIER
     from jumok.training.run import RunFolder
 
     for note in notes:
         typer.echo(note)
-    typer.echo(f"\nimported: {run}")
-    verified = verify()
+    try:
+        verified = verify()
+    except BaseException:
+        remove_folder(run.resolve())  # it was made by this command, and is not what it should be
+        raise
     if verified is not None:
         typer.echo(verified)
+    typer.echo(f"\nimported: {run}")
     recipe = RunFolder(run).recipe()
     ways = [f"jumok train classify --start {run} --train examples.tsv {_shorter(recipe)}--run runs/labels"]
     if recipe.task == "translation":

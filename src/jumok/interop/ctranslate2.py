@@ -24,7 +24,7 @@ from jumok.interop.ties import tied
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe
-from jumok.search import SearchOptions, max_length_for
+from jumok.search import Hypothesis, SearchOptions, max_length_for
 from jumok.tasks.engine import Engine
 from jumok.tasks.engine_ct2 import ABOUT, CTranslate2Engine
 from jumok.tasks.vocabulary import load_tokenizers
@@ -126,10 +126,15 @@ def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
     if is_made(folder, key):
         return folder
     model = chosen.model()
+
+    def write(place: Path) -> None:
+        chosen.write(model, place, precision)
+        _same_scores(chosen, model, place, precision)
+
     return make_once(
         folder,
         key,
-        lambda place: chosen.write(model, place, precision),
+        write,
         lambda: say(f"making {folder} from {chosen.checkpoint.name}, once"),
     )
 
@@ -166,12 +171,7 @@ def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, 
         )
         failed = share < AGREEMENT
     if left:
-        places = sorted(left)
-        scored = engine.log_probabilities([rows[p][0] for p in places], [here[p][0].tokens for p in places])
-        drift = max(
-            abs(theirs - here[p][0].log_probability) / (len(here[p][0].tokens) + 1)
-            for p, theirs in zip(places, scored, strict=True)
-        )
+        drift = _drift(engine, [(rows[place][0], here[place][0]) for place in sorted(left)])
         parts.append(
             f"{len(left)} go to their longest length, where only scores are compared: max|Δ| {drift:.1e} a token"
         )
@@ -180,3 +180,29 @@ def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, 
     if failed and precision == "float32":
         raise Failure(f"{told}. At least {AGREEMENT:.1%} must be the same: nothing was exported")
     return told
+
+
+def _same_scores(chosen: Chosen, model: Transformer, folder: Path, precision: str) -> None:
+    """The files of an engine, tried with a few sentences; how far int8 is off is nobody's promise."""
+    if precision != "float32":
+        return
+    options = SearchOptions(beam=1, max_length=min(2 * BATCH, model.longest))
+    rows = [(source, options) for source in probe_rows(chosen.recipe, chosen.source, (), BATCH)]
+    found = dict(Engine([model], CPU, fast=True).search(rows, BATCH))
+    engine = CTranslate2Engine([model], CPU, folder, precision)
+    drift = _drift(engine, [(rows[place][0], found[place][0]) for place in range(len(rows))])
+    if not drift < DRIFT:
+        raise Failure(
+            f"CTranslate2 has other scores than PyTorch, by {drift:.1e} a token: it is not the same model there. "
+            "Use --engine torch"
+        )
+
+
+def _drift(engine: CTranslate2Engine, found: Sequence[tuple[list[int], Hypothesis]]) -> float:
+    """What scores of the same translations differ by there, a token, at most."""
+    scored = engine.log_probabilities([source for source, _ in found], [one.tokens for _, one in found])
+    differences = [
+        abs(theirs - ours.log_probability) / (len(ours.tokens) + 1)
+        for (_, ours), theirs in zip(found, scored, strict=True)
+    ]
+    return float(torch.tensor(differences).max())  # which does not pass over what is no number

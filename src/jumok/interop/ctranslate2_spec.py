@@ -45,7 +45,10 @@ def library() -> Any:
 
 def check_precision(precision: str) -> None:
     if precision not in PRECISIONS:
-        raise BadInput(f"--precision {precision}: CTranslate2 models are made in {' or '.join(PRECISIONS)} here")
+        raise BadInput(
+            f"--precision {precision}: CTranslate2 models are made in {' or '.join(PRECISIONS)} here"
+            f"{' (bfloat16 is for jumok translate --engine torch)' * (precision == 'bfloat16')}. Give one of these"
+        )
 
 
 def refuse_foreign(model: EncoderDecoder) -> Transformer:

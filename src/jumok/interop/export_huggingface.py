@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
 
 from jumok.errors import BadInput, Failure, JumokError
 from jumok.files import sha256
 from jumok.interop.export_bert import outgoing_bert
-from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.export_folder import check_out, new_folder, save_weights
 from jumok.interop.export_vit import outgoing_vit
 from jumok.interop.model_card import model_card
 from jumok.interop.outgoing import Outgoing
@@ -57,7 +56,7 @@ def _count(made: Outgoing) -> str:
 
 
 def _write(made: Outgoing, folder: Path) -> None:
-    save_file(made.weights, folder / WEIGHTS, metadata={"format": "pt"})
+    save_weights(made.weights, folder / WEIGHTS)
     config = json.dumps(made.config, ensure_ascii=False, indent=2) + "\n"
     for name, content in {"config.json": config, **made.files}.items():
         file = folder / name

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.interop.json_file import read_object, read_object_if_there
-from jumok.interop.marian_config import search_of, section_of, shares
+from jumok.interop.marian_config import not_searched, search_of, section_of, shares, target_rows
 from jumok.interop.marian_tokenizer import Vocabulary, read_vocabularies
 from jumok.interop.tensors import read_tensors, tensor_files
 from jumok.layers.position import Sinusoidal
@@ -94,15 +94,16 @@ def read_marian(folder: Path) -> ImportedMarian:
     notes: list[str] = []
     names = _places(files, section)
     _complete(names, files, section, folder)
-    source, target = read_vocabularies(folder, config)
     types = _types(files, names)
     tensors = read_tensors(files, names)
-    rows = {"source": len(source.rows) - 1, "target": len(target.rows) - 1}
+    rows = {"source": config["vocab_size"], "target": target_rows(config, str(where))}
+    for theirs, ours in names.items():  # before anything is made as large as config.json says
+        _check_shape(tensors[theirs], ours, section, rows, f"{files[theirs]}: {theirs}")
+    source, target = read_vocabularies(folder, config)
     weights: dict[str, Tensor] = {}
     kept: dict[str, Tensor] = {}
     for theirs, ours in names.items():
         place = f"{files[theirs]}: {theirs}"
-        _check_shape(tensors[theirs], ours, section, rows, place)
         if ours == POSITIONS:
             _check_positions(tensors[theirs], section, place)
             exact = positions(section.max_positions, section.width).to(DTYPES[types[theirs]]).float()
@@ -129,7 +130,9 @@ def read_marian(folder: Path) -> ImportedMarian:
         {theirs: (KEPT if theirs in kept else ours, types[theirs]) for theirs, ours in names.items()},
         config["max_position_embeddings"],
     )
-    search = search_of(config, read_object_if_there(folder / "generation_config.json"))
+    generation = read_object_if_there(folder / "generation_config.json")
+    search = search_of(config, generation)
+    notes += not_searched(config, generation)
     return ImportedMarian(section, source, target, weights, kept, search, layout, notes)
 
 

@@ -31,6 +31,13 @@ FIXED: dict[str, Any] = {
     "extra_pos_embeddings": 0,
     "add_bias_logits": False,
 }
+MOST_POSITIONS = 1 << 20  # a table of sines may not be in the file, so that nothing else says how long it is
+# how a translation is looked for there and not here; what each is where it changes nothing
+UNKNOWN_SEARCH: dict[str, tuple[Any, ...]] = {
+    "repetition_penalty": (1,), "encoder_repetition_penalty": (1,), "encoder_no_repeat_ngram_size": (0,),
+    "min_length": (0, 1), "min_new_tokens": (0, 1), "do_sample": (False,), "num_beam_groups": (1,),
+    "forced_bos_token_id": (), "suppress_tokens": ([],), "begin_suppress_tokens": ([],), "sequence_bias": ({},),
+}  # fmt: skip
 # what both halves have one number for here
 SAME = (("encoder_attention_heads", "decoder_attention_heads"), ("encoder_ffn_dim", "decoder_ffn_dim"))
 
@@ -47,6 +54,11 @@ def section_of(config: Mapping[str, Any], where: str) -> TransformerSection:
     for key in SIZES:
         if type(config[key]) is not int or config[key] < 1:
             raise BadInput(f"{where}: {key} is {config[key]!r}; it must be a number above 0")
+    if config["max_position_embeddings"] > MOST_POSITIONS:
+        raise BadInput(
+            f"{where}: max_position_embeddings is {config['max_position_embeddings']:,}, more than any model has "
+            f"({MOST_POSITIONS:,}); fetch the file again"
+        )
     for key, value in FIXED.items():
         if key in config and config[key] is not None and config[key] != value:
             raise BadInput(f"{where}: {key} is {config[key]!r}; only models with {value!r} can be read")
@@ -80,7 +92,9 @@ def section_of(config: Mapping[str, Any], where: str) -> TransformerSection:
             activation_dropout=config.get("activation_dropout", 0.0),
         )
     except ValidationError as error:
-        raise BadInput(f"{where}: {plainer(error.errors()[0])}") from None
+        wrong = error.errors()[0]
+        key = f"{wrong['loc'][0]}: " if wrong["loc"] else ""  # of dropouts, which are called the same here
+        raise BadInput(f"{where}: {key}{plainer(wrong)}") from None
 
 
 def shares(config: Mapping[str, Any]) -> bool:
@@ -129,6 +143,23 @@ def search_of(config: Mapping[str, Any], generation: Mapping[str, Any]) -> dict[
         "patience": 1.0 if early is True else None,
         "stopping": "exact" if early == "never" else "transformers",
     }
+
+
+def not_searched(config: Mapping[str, Any], generation: Mapping[str, Any]) -> list[str]:
+    """A sentence about what is asked of searches there that none does here."""
+    told = {**config, **generation}
+    found = [
+        f"{key} {told[key]}"
+        for key, usual in UNKNOWN_SEARCH.items()
+        if told.get(key) is not None and told[key] not in usual
+    ]
+    penalty = told.get("length_penalty")
+    if penalty is not None and not (isinstance(penalty, int | float) and penalty >= 0):
+        found.append(f"length_penalty {penalty} (it is 1 here)")
+    never = told.get("bad_words_ids")
+    if never and never != [[told.get("pad_token_id")]]:
+        found.append("bad_words_ids besides the padding")
+    return [f"its searches differ there, none does this here: {', '.join(found)}"[:400]] if found else []
 
 
 def config_of(section: TransformerSection, source_rows: int, target_rows: int) -> dict[str, Any]:

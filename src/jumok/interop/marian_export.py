@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from jumok.errors import BadInput, Failure, JumokError
 from jumok.files import sha256
-from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.export_folder import check_out, new_folder, save_weights
 from jumok.interop.marian import given_back, plain_names
 from jumok.interop.marian_check import (
     AGREE,
@@ -67,7 +67,7 @@ def export_marian(run: RunFolder, out: Path) -> list[str]:
     made = _imported(run, model) or _own(recipe, model, source, target)
     numbers = numbers_of(run, source, target)
     with new_folder(out, "hf") as folder:
-        save_file(made.weights, folder / WEIGHTS, metadata={"format": "pt"})
+        save_weights(made.weights, folder / WEIGHTS)
         for name, content in made.texts.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(content, encoding="utf-8", newline="\n")

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.files import replace_file
+from jumok.interop.export_folder import save_weights
+from jumok.interop.json_file import MOST_BYTES
 from jumok.interop.marian import ImportedMarian, Layout
+from jumok.interop.tensors import is_inside
 from jumok.training.run import RunFolder
 
 FOLDER, LAYOUT, TABLES = "marian", "layout.json", "kept.safetensors"
@@ -30,6 +33,18 @@ class Originals:
     files: dict[str, Path]
 
 
+def check_files(folder: Path) -> None:
+    """They are copied as they are: none may be a link to something of its reader's that is none of the model's."""
+    for name in FILES:
+        file = folder / name
+        if not file.is_file():
+            continue
+        if not is_inside(folder, file):
+            raise BadInput(f"{file}: a link that leads out of the folder; put the file itself there")
+        if file.stat().st_size > MOST_BYTES:
+            raise BadInput(f"{file}: more than {MOST_BYTES:,} bytes, which no such file has; fetch the file again")
+
+
 def keep_originals(folder: Path, run: RunFolder, found: ImportedMarian) -> None:
     place = run.path / FOLDER
     place.mkdir()
@@ -37,7 +52,7 @@ def keep_originals(folder: Path, run: RunFolder, found: ImportedMarian) -> None:
         if (folder / name).is_file():
             shutil.copyfile(folder / name, place / name)
     if found.kept:
-        save_file({name: tensor.contiguous() for name, tensor in found.kept.items()}, place / TABLES)
+        save_weights({name: tensor.contiguous() for name, tensor in found.kept.items()}, place / TABLES)
     replace_file(place / LAYOUT, found.layout.to_json())
 
 

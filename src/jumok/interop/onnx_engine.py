@@ -16,7 +16,7 @@ from jumok.interop.onnx_int8 import check_precision, quantise
 from jumok.interop.onnx_translator import known, verify_steps, write_translator
 from jumok.interop.outgoing import load_run
 from jumok.models.build import build
-from jumok.tasks.engine_onnx import VERSION, OnnxStepper
+from jumok.tasks.engine_onnx import VERSION, stepper_of
 from jumok.tasks.vocabulary import load_tokenizers
 from jumok.training.run import RunFolder
 
@@ -39,7 +39,7 @@ def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
     def write(place: Path) -> None:
         config, _ = write_translator(model, place)
         write_config(place, {**config, "step": step, "precision": precision})
-        verify_steps(model, OnnxStepper(place))
+        verify_steps(model, stepper_of(place))
         if precision == "int8":
             quantise(place)
 

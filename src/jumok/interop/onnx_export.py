@@ -18,17 +18,20 @@ from jumok.interop.onnx_graph import Graph, check, need_onnx, write
 from jumok.interop.onnx_int8 import check_precision, quantise
 from jumok.interop.onnx_pictures import labeller_graph, recognizer_graph
 from jumok.interop.onnx_readers import reader_graph
-from jumok.interop.onnx_translator import agreement, held, known, verify_steps, write_translator
+from jumok.interop.onnx_readings import rounded_readings, told_of, verify_readings
+from jumok.interop.onnx_translator import SPECIAL_IDS, agreement, held, known, verify_steps, write_translator
 from jumok.interop.outgoing import load_run
 from jumok.interop.probe import probe_rows
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.build import build
+from jumok.models.permuted import PermutedRecognizer
 from jumok.models.reader import TextLabeller, WordLabeller
 from jumok.models.recognizer import build_recognizer
+from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.models.vit import ImageLabeller
 from jumok.recipe import BertSection, Recipe, RecognizerSection, RecurrentReaderSection, VitSection
 from jumok.recipe.whole import LABELLED
-from jumok.tasks.engine_onnx import CONFIG, FORMAT, VERSION, OnnxStepper
+from jumok.tasks.engine_onnx import CONFIG, FORMAT, VERSION, stepper_of
 from jumok.tasks.example_task import LABELS
 from jumok.tasks.labelling import classes_of, read_labels
 from jumok.tasks.recognition import CHARSET, read_charset
@@ -50,6 +53,8 @@ def export_onnx(run: RunFolder, out: Path, probe: Sequence[str] = (), precision:
     recipe = run.recipe()
     need_onnx()
     check_out(out)
+    if probe and recipe.task != "translation":
+        raise BadInput(f"--probe: sentences to translate, and {run.path} does not ({recipe.task}). Leave --probe out")
     if recipe.task == "translation":
         return _translator(run, recipe, out, probe, precision)
     if recipe.task in ("pretraining", *LABELLED):
@@ -74,13 +79,13 @@ def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str],
         write_config(folder, {**config, "task": recipe.task, "step": step, "precision": precision})
         source.save(folder / "tokenizer" / "source")
         target.save(folder / "tokenizer" / "target")
-        stepper = OnnxStepper(folder)
+        stepper = stepper_of(folder)
         difference = max(difference, verify_steps(model, stepper))
         told = held(agreement(model, stepper, rows), len(rows))
         told = f"verified: {told}; the largest difference of a number is {difference:.1e}"
         if precision == "int8":
             quantise(folder)
-            share = agreement(model, OnnxStepper(folder), rows, ties=False)
+            share = agreement(model, stepper_of(folder), rows, ties=False)
             told = f"{told}; written in int8, {share:.1%} of them are the same"
     return [*notes, _size(model), told]
 
@@ -123,7 +128,8 @@ def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list
         assert isinstance(section, RecognizerSection)
         charset = read_charset(run.path / CHARSET)
         model, about["charset"] = build_recognizer(section, charset), CHARSET
-        about["characters"] = charset.size
+        about |= {"characters": charset.size, "special_ids": SPECIAL_IDS}
+        about["reads"] = "columns" if section.decoder == "ctc" else "places"
     step, notes = load_run(run, model)
     graph = labeller_graph(model) if isinstance(model, ImageLabeller) else recognizer_graph(model)
     about |= {"channels": section.channels, "image": list(section.image), "resize": recipe.data.resize, "step": step}
@@ -131,18 +137,24 @@ def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list
         if "charset" in about:
             shutil.copyfile(run.path / CHARSET, folder / CHARSET)
         kind = "image classifier" if isinstance(model, ImageLabeller) else "word reader"
-        told = _one(graph, folder, {"kind": kind, "task": recipe.task, **about}, precision)
+        told = _one(graph, folder, {"kind": kind, "task": recipe.task, **about}, precision, model)
     return [*notes, _size(model), told]
 
 
-def _one(graph: Graph, folder: Path, about: dict[str, Any], precision: str) -> str:
-    """model.onnx and config.json; a sentence about the check."""
+def _one(graph: Graph, folder: Path, about: dict[str, Any], precision: str, model: nn.Module | None = None) -> str:
+    """model.onnx and config.json; a sentence about the check. `model`, of one that writes words: what it reads itself
+    is compared, too."""
     write(graph, folder / MODEL)
-    difference = check(graph, folder / MODEL)
+    if isinstance(model, PermutedRecognizer | WritingRecognizer):
+        told = told_of(verify_readings(model, graph, folder / MODEL))
+    else:
+        difference = check(graph, folder / MODEL)
+        told = f"verified: the largest difference from PyTorch in {', '.join(graph.outputs)} is {difference:.1e}"
     write_config(folder, {**about, "precision": precision, "files": {MODEL: graph.described()}})
-    told = f"verified: the largest difference from PyTorch in {', '.join(graph.outputs)} is {difference:.1e}"
     if precision == "int8":
         quantise(folder)
+        if isinstance(model, PermutedRecognizer | WritingRecognizer):
+            return f"{told}; {rounded_readings(graph, folder / MODEL, ROUNDED)}"
         told = f"{told}; written in int8, it is {check(graph, folder / MODEL, ROUNDED):.1e}"
     return told
 

@@ -12,6 +12,7 @@ RMSNorm, and axes that are counted from the end. All is changed in a copy; the m
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import accumulate
 from typing import TypeVar
 
 import torch
@@ -20,11 +21,14 @@ from torch.nn import functional as F
 
 from jumok.data.batch import Sequences
 from jumok.layers.attention import Scorer
+from jumok.layers.characters import LETTERS, CharacterEmbedding
 from jumok.layers.position import Learned, RelativeBias, Table
 from jumok.layers.stack import Stack
 from jumok.layers.tap import Tap
 from jumok.models.bert import Bert
 from jumok.models.vit import Vit
+from jumok.text.jamo import apart
+from jumok.text.special import PAD
 
 SomeModel = TypeVar("SomeModel", bound=nn.Module)
 
@@ -88,7 +92,7 @@ class Distances(nn.Module):
 
 
 class WrittenOut(nn.Module):
-    """What a `Tap` computes, in plain products."""
+    """What a `Tap` computes, in plain products; with heads or, as recurrent models have it, without."""
 
     watched = True  # no kernel for short rows
 
@@ -103,14 +107,16 @@ class WrittenOut(nn.Module):
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Tensor:
-        assert scorer.inner_scale is not None
         assert not causal
-        scores_BHTS = torch.matmul(query_BHTD * scorer.inner_scale, key_BHSD.transpose(-1, -2))
+        if scorer.inner_scale is None:
+            scores_BHTS = scorer(query_BHTD, key_BHSD)
+        else:
+            scores_BHTS = torch.matmul(query_BHTD * scorer.inner_scale, key_BHSD.transpose(-1, -2))
         if bias is not None:
             scores_BHTS = scores_BHTS + bias
         if mask is not None:
-            open_ = mask[:, None, None, :] if mask.dim() == 2 else mask[:, None]
-            scores_BHTS = masked(scores_BHTS, open_)
+            open_ = mask[:, None] if mask.dim() == 2 else mask
+            scores_BHTS = masked(scores_BHTS, open_ if open_.dim() == scores_BHTS.dim() else open_[:, None])
         return torch.matmul(torch.softmax(scores_BHTS, dim=-1), value_BHSD)
 
 
@@ -138,6 +144,18 @@ class OpenVit(Vit):
         return torch.cat([tokens.expand(patches_BTD.size(0), -1, -1), patches_BTD], dim=1)
 
 
+class OpenCharacters(CharacterEmbedding):
+    """Characters as vectors, without tensors that are made as large as another: the exporter may keep their size."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        if self.first is None:
+            return super().forward(ids)
+        syllable, starts = ids >= self.first, accumulate(LETTERS[:-1], initial=self.first)
+        letters = [letter + start for letter, start in zip(apart(ids - self.first), starts, strict=True)]
+        rows = [torch.where(syllable, letters[0], ids), *(torch.where(syllable, one, PAD) for one in letters[1:])]
+        return self.table(torch.stack(rows, dim=-1)).sum(dim=-2) * torch.where(syllable, 3**-0.5, 1.0)[..., None]
+
+
 def masked(scores: Tensor, open_: Tensor) -> Tensor:
     """Scores of what must not be looked at are so low that nothing is left of them; finite, so that a row that may look
     nowhere has numbers, too."""
@@ -159,6 +177,8 @@ def plain(model: SomeModel) -> SomeModel:
                 module.relative = Distances(module.relative)  # type: ignore[assignment]
         if isinstance(module, Vit):
             module.__class__ = OpenVit
+        if isinstance(module, CharacterEmbedding):
+            module.__class__ = OpenCharacters
         if isinstance(module, Bert) and module.positions is not None:
             module.positions = _positions(module.positions)  # type: ignore[assignment]
         for name, child in module.named_children():

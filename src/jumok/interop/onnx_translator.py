@@ -17,24 +17,26 @@ from jumok.data.batch import Sequences, source_batch
 from jumok.errors import BadInput, Failure
 from jumok.interop.onnx_decoder import EncoderGraph, StepGraph
 from jumok.interop.onnx_graph import Graph, check, differs, words_of, write
+from jumok.interop.onnx_recurrent import longest_source as longest_recurrent
+from jumok.interop.onnx_recurrent import recurrent_config, recurrent_encoder_graph, recurrent_step_graph
 from jumok.interop.ties import tied
 from jumok.layers.position import Learned
 from jumok.models.encoder_decoder import EncoderDecoder
+from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
-from jumok.search import SearchOptions, max_length_for, refill
-from jumok.tasks.engine_onnx import ENCODER, STEP, OnnxStepper
+from jumok.search import SearchOptions, Stepper, max_length_for, refill
+from jumok.tasks.engine_onnx import ENCODER, STEP
 from jumok.text.special import END, PAD, START, UNKNOWN
 
 SAME = 0.995  # of whole translations
 BEAM, STEPS, TOGETHER = 5, 6, 32
+Translates = Transformer | Seq2Seq
+SPECIAL_IDS = {"pad": PAD, "unknown": UNKNOWN, "start": START, "end": END}
 
 
-def known(model: EncoderDecoder) -> Transformer:
-    if not isinstance(model, Transformer):
-        raise BadInput(
-            "model.kind seq2seq: recurrent translators cannot be exported to ONNX, Transformers can. Train one with "
-            "model.kind: transformer (jumok recipes transformer-small)"
-        )
+def known(model: EncoderDecoder) -> Translates:
+    if not isinstance(model, Transformer | Seq2Seq):
+        raise BadInput(f"{type(model).__name__}: Transformers and recurrent translators can be exported to ONNX")
     return model
 
 
@@ -102,50 +104,60 @@ def step_graph(model: Transformer) -> Graph:
     return Graph(module, inputs, outputs, sample, expected, tried)
 
 
-def write_translator(model: Transformer, folder: Path) -> tuple[dict[str, Any], float]:
+def write_translator(model: Translates, folder: Path) -> tuple[dict[str, Any], float]:
     """Both graphs into a folder. What config.json says of them, and the largest difference."""
+    if isinstance(model, Seq2Seq):
+        graphs, about = (recurrent_encoder_graph(model), recurrent_step_graph(model)), recurrent_config(model)
+    else:
+        graphs, about = (encoder_graph(model), step_graph(model)), _transformer_config(model)
     differences, described = [], {}
-    for name, graph in ((ENCODER, encoder_graph(model)), (STEP, step_graph(model))):
+    for name, graph in zip((ENCODER, STEP), graphs, strict=True):
         write(graph, folder / name)
         differences.append(check(graph, folder / name))
         described[name] = graph.described()
+    return {"kind": "translator", **about, "special_ids": SPECIAL_IDS, "files": described}, max(differences)
+
+
+def _transformer_config(model: Transformer) -> dict[str, Any]:
     attention = StepGraph(model).attention
-    config = {
-        "kind": "translator", "layers": len(model.decoder.blocks), "groups": attention.groups,
-        "head_width": attention.head_width, "max_source": longest_source(model), "max_target": longest_target(model),
+    return {
+        "layers": len(model.decoder.blocks), "groups": attention.groups, "head_width": attention.head_width,
+        "max_source": longest_source(model), "max_target": longest_target(model),
         "source_vocabulary": model.source_embedding.num_embeddings,
         "target_vocabulary": model.embedding.num_embeddings,
-        "special_ids": {"pad": PAD, "unknown": UNKNOWN, "start": START, "end": END},
-        "files": described,
     }  # fmt: skip
-    return config, max(differences)
 
 
 @torch.inference_mode()
-def verify_steps(model: Transformer, stepper: OnnxStepper) -> float:
+def verify_steps(model: Translates, stepper: Stepper) -> float:
     """Random words through a few steps, the rows mixed between them: the largest difference of log p."""
+    walked: Stepper = model
     vocabulary, largest = model.embedding.num_embeddings, 0.0
-    ids_BS, mask_BS = words_of(4, min(9, longest_source(model) or 9), model.source_embedding.num_embeddings)
+    if isinstance(model, Seq2Seq):
+        read, words, longest = longest_recurrent(model), model.encoder.embedding.num_embeddings, None
+    else:
+        read, words, longest = longest_source(model), model.source_embedding.num_embeddings, longest_target(model)
+    ids_BS, mask_BS = words_of(4, min(9, read or 9), words)
     batch = Sequences(ids_BS, mask_BS.sum(dim=1))
-    memories = model.encode(batch), stepper.encode(batch)
-    capacity = min(STEPS, longest_target(model) or STEPS)
-    caches: tuple[Any, Any] = model.start(memories[0], 4, capacity), stepper.start(memories[1], 4, capacity)
+    memories: tuple[Any, Any] = walked.encode(batch), stepper.encode(batch)
+    capacity = min(STEPS, longest or STEPS)
+    caches: tuple[Any, Any] = walked.start(memories[0], 4, capacity), stepper.start(memories[1], 4, capacity)
     for position in range(capacity):
         tokens_B, positions_B = torch.randint(1, vocabulary, (4,)), torch.full((4,), position)
-        here, first = stepper.step(tokens_B, positions_B, memories[1], caches[1])
-        there, second = model.step(tokens_B, positions_B, memories[0], caches[0])
+        here, cache = stepper.step(tokens_B, positions_B, memories[1], caches[1])
+        there, own = walked.step(tokens_B, positions_B, memories[0], caches[0])
         largest = max(largest, differs(f"log p at position {position}", here, there))
         rows = torch.randint(4, (4,))
-        (one, cache), (other, beside) = (
-            model.select(memories[0], second, rows),
-            stepper.select(memories[1], first, rows),
-        )
-        memories, caches = (one, other), (cache, beside)
+        chosen: list[tuple[Any, Any]] = [
+            walked.select(memories[0], own, rows),
+            stepper.select(memories[1], cache, rows),
+        ]
+        memories, caches = (chosen[0][0], chosen[1][0]), (chosen[0][1], chosen[1][1])
     return largest
 
 
 @torch.inference_mode()
-def agreement(model: Transformer, stepper: OnnxStepper, rows: Sequence[Sequence[int]], ties: bool = True) -> float:
+def agreement(model: Translates, stepper: Stepper, rows: Sequence[Sequence[int]], ties: bool = True) -> float:
     """The share of sources whose best translation (beam 5) has the same tokens in both, or with `ties` where rounding
     decides."""
     model.eval()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,10 +11,11 @@ from torch import Tensor, nn
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
-from jumok.files import disk_errors_named, remove_folder, replace_file
+from jumok.files import disk_errors_named, replace_file
+from jumok.interop.growing import check_not_here, growing
 from jumok.interop.huggingface import kind_of, read_checkpoint
 from jumok.interop.marian import read_marian
-from jumok.interop.marian_files import keep_originals
+from jumok.interop.marian_files import check_files, keep_originals
 from jumok.interop.origin import write_origin
 from jumok.interop.vit import ImportedVit, product
 from jumok.interop.vit_huggingface import read_vit
@@ -91,6 +91,7 @@ def import_bert(folder: Path, run: Path) -> list[str]:
 def import_marian(folder: Path, run: Path) -> list[str]:
     """A MarianMT or OPUS-MT model as Hugging Face keeps it, as a run that translates."""
     _check_place(run)
+    check_files(folder)
     found = read_marian(folder)
     section = found.section
     source, target = found.source.tokenizer, found.target.tokenizer
@@ -156,6 +157,7 @@ def _check_place(run: Path) -> None:
     if RunFolder(run).recipe_file.exists():
         raise BadInput(f"{run} holds a run already: choose another --run")
     RunFolder.check_free(run)
+    check_not_here(run, "--run")
     if run.is_dir() and any(run.iterdir()):
         raise BadInput(f"{run} is not empty: choose another --run")
 
@@ -173,17 +175,16 @@ def _put_in(model: nn.Module, given: Mapping[str, Tensor], source: Path) -> None
 def _write(run: Path, recipe: Recipe, model: nn.Module, source: Path, keep: Callable[[RunFolder], None]) -> None:
     """The run, whole or not at all; `keep` writes what belongs to it besides."""
     state = TrainState(total=0, stopped=f"it was imported from {source.absolute()}")
-    temporary = RunFolder(run.with_name(f".importing-{run.name}-{os.getpid()}"))
-    with disk_errors_named("writing the run", run, "Free some space, or choose another --run."):
-        try:
-            RunFolder.create(temporary.path, recipe)
-            keep(temporary)
-            checkpoint.write(temporary.checkpoints / "step-0", checkpoint.stored_tensors(model), None, state)
-            for name in ("last", "best"):
-                temporary.point(name, 0)
-            if run.is_dir():
-                run.rmdir()
-            run.parent.mkdir(parents=True, exist_ok=True)
-            temporary.path.rename(run)
-        finally:
-            remove_folder(temporary.path)
+    place = run.resolve()
+    with (
+        disk_errors_named("writing the run", run, "Free some space, or choose another --run."),
+        growing(place, "importing") as folder,
+    ):
+        temporary = RunFolder.create(folder, recipe)
+        keep(temporary)
+        checkpoint.write(temporary.checkpoints / "step-0", checkpoint.stored_tensors(model), None, state)
+        for name in ("last", "best"):
+            temporary.point(name, 0)
+        if place.is_dir():
+            place.rmdir()
+        folder.rename(place)

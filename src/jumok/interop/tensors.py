@@ -79,7 +79,7 @@ def _indexed(folder: Path) -> dict[str, Path]:
             raise BadInput(f"{folder / INDEX}: {part[:80]!r} is not the name of a safetensors file beside it")
         if not (folder / part).is_file():
             raise BadInput(f"{folder / part}: is missing ({INDEX} names it); fetch it too")
-        if not _is_inside(folder, folder / part):
+        if not is_inside(folder, folder / part):
             raise BadInput(f"{folder / part}: a link that leads out of the folder; put the file itself there")
         known[part] = set(_names_in(folder / part))
     for name, part in index.items():
@@ -93,7 +93,7 @@ def _is_name(part: str) -> bool:
     return plain and part.endswith(".safetensors") and len(part.encode()) < 256
 
 
-def _is_inside(folder: Path, part: Path) -> bool:
+def is_inside(folder: Path, part: Path) -> bool:
     """In the folder itself; the cache of Hugging Face has links to its `blobs`, two folders up."""
     place, home = part.resolve().parent, folder.resolve()
     return place == home or (home.parent.name == "snapshots" and place == home.parent.parent / "blobs")

@@ -1,5 +1,5 @@
 """Whether an imported model computes what the library computes that its checkpoint comes from: both are given the same
-random images (a BERT: the same random words), and the largest difference is told.
+random images (a BERT: the same random words), and the largest difference is told, of each layer and of what comes out.
 
 The libraries are no part of this package. Where one is missing, that is said, and nothing is compared.
 """
@@ -7,7 +7,8 @@ The libraries are no part of this package. Where one is missing, that is said, a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from jumok.training.run import RunFolder
 LARGEST = 1e-4
 ROWS, WORDS = 4, 12
 
-Compared = tuple[Tensor, Tensor, str]  # here, there, and what it is
+Pair = tuple[Tensor, Tensor]  # here and there
+Compared = tuple[list[Pair], str]  # of each layer and, the last, of what comes out; and what that is
 
 
 def verify_huggingface(folder: Path, run: Path) -> str:
@@ -56,16 +58,20 @@ def _verified(library: str, source: Path, run: Path, compare: Callable[[Any, Pat
         return f"not verified: {library} is not installed here ({error}); pip install {library}"
     try:
         with torch.no_grad():
-            found, expected, what = compare(theirs, source, RunFolder.open(run))
-        difference, value = float((found - expected).abs().max()), float(expected.abs().max())
+            pairs, what = compare(theirs, source, RunFolder.open(run))
+        differences = [float((here - there).abs().max()) for here, there in pairs]
+        allowed = [LARGEST * max(1.0, float(there.abs().max())) for _, there in pairs]
     except (BadInput, Failure):
         raise
     except Exception as error:
         raise Failure(f"not verified: {library} cannot compute {source} ({error})") from None
-    told = f"the largest difference from {library} {theirs.__version__} in {what} is {difference:.1e}"
-    allowed = LARGEST * max(1.0, value)
-    if not difference <= allowed:
-        raise Failure(f"{told}, more than {allowed:.0e}: {run} is not what the checkpoint is there")
+    layers = ", ".join(f"{one:.1e}" for one in differences[:-1])
+    told = f"the largest difference from {library} {theirs.__version__} in {what} is {differences[-1]:.1e}"
+    told += f" (layer by layer: {layers})" * bool(layers)
+    for number, (one, most) in enumerate(zip(differences, allowed, strict=True), 1):
+        if not one <= most:
+            where = f"layer {number}" if number < len(differences) else "the end"
+            raise Failure(f"{told}: that is more than {most:.0e} in {where}; it is not what the checkpoint is there")
     return f"verified: {told}"
 
 
@@ -74,10 +80,13 @@ def _vit(transformers: Any, folder: Path, run: RunFolder) -> Compared:
     has_classifier = any(name.removeprefix("vit.") == "classifier.weight" for name in tensor_files(folder))
     kind = "ViTForImageClassification" if has_classifier else "ViTModel"
     theirs = _loaded(transformers, kind, folder)
-    said = theirs(pixel_values=_as_they_take_them(model.section, images))
-    if has_classifier:
-        return model(images), said.logits, f"the scores of {ROWS} random images"
-    return model.reader(images), said.last_hidden_state, f"the hidden states of {ROWS} random images"
+    with _layers(model.reader.encoder.blocks, theirs) as pairs:
+        said = theirs(pixel_values=_as_they_take_them(model.section, images))
+        if has_classifier:
+            last, what = (model(images), said.logits), "scores"
+        else:
+            last, what = (model.reader(images), said.last_hidden_state), "hidden states"
+    return [*pairs, last], f"the {what} of {ROWS} random images"
 
 
 def _timm(timm: Any, path: Path, run: RunFolder) -> Compared:
@@ -94,9 +103,12 @@ def _timm(timm: Any, path: Path, run: RunFolder) -> Compared:
     theirs.load_state_dict(tensors)
     pixels = _as_they_take_them(model.section, images)
     theirs.eval()
-    if classes:
-        return model(images), theirs(pixels), f"the scores of {ROWS} random images"
-    return model.reader(images), theirs.forward_features(pixels), f"the hidden states of {ROWS} random images"
+    with _layers(model.reader.encoder.blocks, theirs) as pairs:
+        if classes:
+            last, what = (model(images), theirs(pixels)), "scores"
+        else:
+            last, what = (model.reader(images), theirs.forward_features(pixels)), "hidden states"
+    return [*pairs, last], f"the {what} of {ROWS} random images"
 
 
 def _arguments(section: VitSection, tensors: dict[str, Tensor]) -> dict[str, Any]:
@@ -119,8 +131,34 @@ def _bert(transformers: Any, folder: Path, run: RunFolder) -> Compared:
     model = HiddenWords(Bert(section, vocabulary))
     _load(model, run)
     words = torch.randint(1, vocabulary, (ROWS, min(WORDS, section.max_positions)))
-    expected = _loaded(transformers, "BertModel", folder)(input_ids=words).last_hidden_state
-    return model.reader(Sequences.pad(words.tolist())), expected, f"the hidden states of {ROWS} random texts"
+    theirs = _loaded(transformers, "BertModel", folder)
+    with _layers(model.reader.encoder.blocks, theirs) as pairs:
+        last = model.reader(Sequences.pad(words.tolist())), theirs(input_ids=words).last_hidden_state
+    return [*pairs, last], f"the hidden states of {ROWS} random texts"
+
+
+@contextmanager
+def _layers(ours: nn.ModuleList, theirs: nn.Module) -> Iterator[list[Pair]]:
+    """What each layer gives while both compute, here and there: filled in the end."""
+    stacks = (one for one in theirs.modules() if isinstance(one, nn.ModuleList | nn.Sequential))
+    stack = next((one for one in stacks if len(one) == len(ours)), None)
+    if stack is None:  # a version that keeps them otherwise: what comes out is compared all the same
+        yield []
+        return
+    here, there, pairs = list[Tensor](), list[Tensor](), list[Pair]()
+    hooks = [
+        layer.register_forward_hook(
+            lambda _m, _i, out, kept=kept: kept.append(out[0] if isinstance(out, tuple) else out)
+        )
+        for layers, kept in ((ours, here), (stack, there))
+        for layer in layers
+    ]
+    try:
+        yield pairs
+    finally:
+        for hook in hooks:
+            hook.remove()
+    pairs += [(one.reshape(other.shape), other) for one, other in zip(here, there, strict=True)]
 
 
 def _loaded(transformers: Any, kind: str, folder: Path) -> Any:

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jumok.errors import Failure
-from jumok.search.events import Completed, Event, Finished
+from jumok.search.events import Completed, Event, Finished, Hypothesis
 from jumok.search.restrict import Limits, restrict
 from jumok.search.row import Row
 from jumok.search.scores import LOWEST, Floats, Integers, NotLogProbabilities, Ranked, Scores
@@ -140,6 +140,12 @@ class Beam:
         happened = self.tree.cancelled(self, ~kept_N) if self.tree else []
         self._keep(kept_N, alive_R)
         return np.flatnonzero(kept_N), happened
+
+    def outputs(self, name: int) -> tuple[list[list[int]], list[Hypothesis]]:
+        """The live hypotheses of a row, and its best finished ones; what its n-best will be comes from these."""
+        index = next(index for index, row in enumerate(self.rows) if row.name == name)
+        first, end = np.searchsorted(self.row_N, [index, index + 1])
+        return self.tokens_NL[first:end, : self.length_R[index]].tolist(), list(self.rows[index].pool)
 
     # ------------------------------------------------------------ parts of a step
 

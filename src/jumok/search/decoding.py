@@ -60,6 +60,10 @@ class Decoding:
     def done(self) -> bool:
         return not self._beam.rows
 
+    def outputs(self, row: int) -> tuple[list[list[int]], list[Hypothesis]]:
+        """What a row that is still searched has so far: its live hypotheses, and the best that have finished."""
+        return self._beam.outputs(row)
+
     @torch.no_grad()
     def add(self, batch: Any, options: Options) -> list[int]:
         """Read a batch (for text: `Sequences`) and start searching it. Returns the numbers of its rows."""

@@ -17,7 +17,8 @@ Made = TypeVar("Made")
 
 
 def ahead(work: Callable[[Given], Made], items: Iterable[Given], count: int) -> Iterator[tuple[Given, Made]]:
-    """Each item and what came of it; `count` of them are under way at a time. An error comes at its item's turn.
+    """Each item and what came of it; `count` of them are under way at a time. An error comes at its item's turn, one of
+    getting an item, too: what was begun before is handed out first.
 
     With a count of 1 nothing is begun before the one before it has been handed out.
     """
@@ -25,13 +26,23 @@ def ahead(work: Callable[[Given], Made], items: Iterable[Given], count: int) -> 
         yield from ((item, work(item)) for item in items)
         return
     running: deque[tuple[Given, Future[Made]]] = deque()
-    for item in items:
+    waiting, failed = iter(items), None
+    while True:
+        try:
+            item = next(waiting)
+        except StopIteration:
+            break
+        except Exception as error:
+            failed = error
+            break
         running.append((item, _begun(work, item)))
         if len(running) == count:
             given, future = running.popleft()
             yield given, future.result()
     for given, future in running:
         yield given, future.result()
+    if failed is not None:
+        raise failed
 
 
 def _begun(work: Callable[[Given], Made], item: Given) -> Future[Made]:

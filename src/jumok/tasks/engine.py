@@ -21,6 +21,7 @@ from jumok.search import Ensemble, Hypothesis, SearchOptions, Stepper, generate,
 from jumok.search.on_device import device_search_fits, forget, generate_on_device
 
 BATCH, GPU_BATCH = 32, 256  # sentences at once, where neither user nor recipe says
+GATHERED = 16  # batches
 
 Row = tuple[list[int], SearchOptions]  # a source (token ids) and what is asked of it
 Found = Iterator[tuple[int, list[Hypothesis]]]  # a row's place and its n-best
@@ -30,7 +31,6 @@ class Engine:
     """`fast`: the weights may be prepared, once for as long as they stay the same and nobody observes the model."""
 
     name = "torch"  # of --engine
-    gathered = 16  # batches that are sorted together
     ahead = 1  # how many searches are worth having under way at a time
 
     def __init__(
@@ -42,6 +42,11 @@ class Engine:
     @property
     def batch(self) -> int:
         return GPU_BATCH if self.device.type == "cuda" else BATCH
+
+    @property
+    def gathered(self) -> int:
+        """Batches that are sorted together."""
+        return GATHERED
 
     @property
     def stepper(self) -> Stepper:

@@ -38,13 +38,16 @@ from jumok.errors import BadInput, Failure
 from jumok.layers.packed import known_precision
 from jumok.layers.tap import Tap
 from jumok.models.encoder_decoder import EncoderDecoder
+from jumok.models.transformer import Transformer
 from jumok.search import Hypothesis, SearchOptions
 from jumok.search.options import normalised
 from jumok.search.watching import WATCHERS
 from jumok.tasks.engine import Engine, Found, Row
 
 ABOUT = "jumok.json"  # beside CTranslate2's own files: what they were made from
-BATCH_CPU, BATCH_GPU = 16, 256  # sentences at once: of 8 to 64 on a CPU 16 was the fastest in int8
+BATCH_CPU, BATCH_NARROW, BATCH_GPU = 64, 16, 256  # sentences at once
+NARROW = 256  # a model less wide than this has weights that stay in the cache: small batches do too
+GATHERED = 4096  # sentences that are sorted together
 USUAL = 32  # tokens of a source: a batch of `size` longer ones would take more memory than it should
 WAITING = 2  # batches in the queue for each that is computed
 
@@ -65,7 +68,6 @@ class Batch(NamedTuple):
 
 class CTranslate2Engine(Engine):
     name = "ct2"
-    gathered = 64
     ahead = 2  # one is computed while another is prepared
 
     def __init__(
@@ -101,7 +103,15 @@ class CTranslate2Engine(Engine):
 
     @property
     def batch(self) -> int:
-        return BATCH_GPU if self.device.type == "cuda" else BATCH_CPU
+        if self.device.type == "cuda":
+            return BATCH_GPU
+        (model,) = self.models
+        assert isinstance(model, Transformer)
+        return BATCH_NARROW if model.section.width < NARROW else BATCH_CPU
+
+    @property
+    def gathered(self) -> int:
+        return GATHERED // self.batch
 
     def search(self, rows: Sequence[Row], size: int, sentences: Sequence[int] = ()) -> Found:
         self._refuse_watchers()
@@ -228,7 +238,6 @@ class CTranslate2Engine(Engine):
     def _asked(self, options: SearchOptions) -> Asked:
         for name, off, typed in (
             ("sample", False, "--sample"),
-            ("stopping", "exact", "search.stopping"),
             ("required", (), "--require"),
             ("forbidden_phrases", (), "--forbid"),
             ("prefix", (), "--prefix"),
@@ -244,8 +253,15 @@ class CTranslate2Engine(Engine):
             return Asked(1, options.length_penalty, 1)
         if options.patience is None:
             raise BadInput(
-                "search.patience null: --engine ct2 stops when so many hypotheses have finished. Say search.patience=1 "
-                "(as most recipes do), or use --engine torch"
+                "search.patience null: --engine ct2 stops when so many hypotheses have finished. Write patience: 1 "
+                "under search: in the run's recipe.yaml (as most recipes have it), or use --engine torch"
+            )
+        # with no more patience than that, both rules end a row when its beam is full of finished ones
+        if options.stopping != "exact" and options.patience > 1:
+            raise BadInput(
+                f"search.stopping {options.stopping}: --engine ct2 does not stop so with search.patience "
+                f"{options.patience:g}. Write stopping: exact, or patience: 1, under search: in the run's recipe.yaml, "
+                "or use --engine torch"
             )
         finished = math.ceil(options.patience * options.beam)
         if finished < options.nbest:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from jumok.layers.tap import Tap
 from jumok.models.encoder_decoder import EncoderDecoder
 from jumok.search import Stepper
 from jumok.tasks.engine import Engine
+
+if TYPE_CHECKING:
+    from jumok.tasks.engine_onnx_recurrent import RecurrentStepper
 
 MISSING = "onnxruntime or onnx is not installed: pip install 'jumok[onnx]'"
 CONFIG, ENCODER, STEP = "config.json", "encoder.onnx", "decoder_step.onnx"
@@ -168,6 +171,15 @@ class OnnxStepper:
         return cache.covered
 
 
+def stepper_of(folder: Path) -> OnnxStepper | RecurrentStepper:
+    """Of a Transformer, or of a recurrent translator."""
+    if read_config(folder).get("decoder") != "recurrent":
+        return OnnxStepper(folder)
+    from jumok.tasks.engine_onnx_recurrent import RecurrentStepper
+
+    return RecurrentStepper(folder)
+
+
 def _reach(length: int, longest: int | None) -> None:
     if longest is not None and length > longest:
         raise BadInput(
@@ -186,7 +198,7 @@ class OnnxEngine(Engine):
         if device.type != "cpu":
             raise BadInput(f"the onnx engine computes on the CPU, not on {device.type}: add --device cpu")
         super().__init__(models, device, read_config(folder).get("precision", "float32"), fast=True)
-        self.folder, self._over = folder, OnnxStepper(folder)
+        self.folder, self._over = folder, stepper_of(folder)
 
     @property
     def stepper(self) -> Stepper:

@@ -17,6 +17,7 @@ from jumok.search.phrases import Phrase
 from jumok.text.special import UNKNOWN
 from jumok.text.tokenizer import Tokenizer
 
+KEPT = 4096  # phrases whose forms are remembered
 CARRIERS = ("'", "a", "1", "-")  # what a phrase is written behind, to see it without the mark of a new word
 UNSPACED = (
     "CJK",
@@ -68,6 +69,8 @@ class Phrases:
         """As it opens a word, and as it goes on with one; None for a form that the vocabulary does not have."""
         if text not in self._forms:
             plain = unicodedata.normalize("NFC", text.strip())
+            if len(self._forms) >= KEPT:
+                self._forms.clear()
             self._forms[text] = self._behind(" ", plain), self._behind("", plain)
         return self._forms[text]
 

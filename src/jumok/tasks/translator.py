@@ -105,43 +105,68 @@ class Translator:
         if wrong:
             raise BadInput(f"translate() takes sentences as text, not {wrong[0]}")
         given = [one if isinstance(one, Sentence) else Sentence(one) for one in sentences]
-        asked = self._asked(wishes)
+        asked = self.asked(wishes)
         rows = self._encode([one.text for one in given], wishes.too_long, wishes.first)
         self.engine.asked([one.text.strip() for one in given])
-        jobs = [
-            Job(number, row, options)
-            for number, (one, row) in enumerate(zip(given, rows, strict=True))
-            if row
-            for options in asked.options(number, one, len(row))
-        ]
+        numbered = enumerate(zip(given, rows, strict=True))
+        jobs = [job for number, (one, row) in numbered for job in self.jobs(asked, number, one, row)]
         outputs: list[list[Hypothesis]] = [[] for _ in given]
         for job, hypotheses in zip(jobs, self._allowed(jobs, asked), strict=True):
             outputs[job.sentence] += hypotheses
         for job in jobs:
-            if job.options.required and not outputs[job.sentence]:
-                raise BadSentence(
-                    job.sentence,
-                    wishes.first,
-                    ": no translation was found that holds all that is required. Widen the beam, raise or drop "
-                    "no_repeat_ngram, or require less",
-                )
+            self.refuse_none(job, outputs[job.sentence], asked)
+        results = self.results(asked, given, outputs)
+        self.engine.answered([[one.ids for one in chosen] for chosen in results])
+        return results
+
+    # What `found` is made of, for those who search by themselves: cut, jobs, (search, again) …, refuse_none, results.
+
+    def asked(self, wishes: Wishes) -> Asked:
+        """What these wishes come to with this model."""
+        return Asked(wishes, self.search, self.phrases, min(model.longest for model in self.models))
+
+    def jobs(self, asked: Asked, number: int, sentence: Sentence, row: list[int]) -> list[Job]:
+        """The searches for one sentence, cut into tokens; none for an empty one."""
+        if not row:
+            return []
+        return [Job(number, row, options) for options in asked.options(number, sentence, len(row))]
+
+    def again(self, job: Job, hypotheses: Sequence[Hypothesis], asked: Asked) -> Job | None:
+        """Where a forbidden phrase came out after all, in another cut: the same search with that forbidden too."""
+        spelled = (self.phrases.found(h.tokens, text) for h in hypotheses for text in asked.wishes.forbid)
+        cuts = {cut for cut in spelled if cut is not None}
+        if not cuts:
+            return None
+        forbidden = (*job.options.forbidden_phrases, *cuts)
+        return job._replace(options=replace(job.options, forbidden_phrases=forbidden))
+
+    def refuse_none(self, job: Job, hypotheses: Sequence[Hypothesis], asked: Asked) -> None:
+        """Refuse a sentence for which no output was found that holds all that is required."""
+        if job.options.required and not hypotheses:
+            raise BadSentence(
+                job.sentence,
+                asked.wishes.first,
+                ": no translation was found that holds all that is required. Widen the beam, raise or drop "
+                "no_repeat_ngram, or require less",
+            )
+
+    def results(
+        self, asked: Asked, given: Sequence[Sentence], outputs: Sequence[Sequence[Hypothesis]]
+    ) -> list[list[Translation]]:
+        """For each sentence the best of what its searches have found, as text."""
         texts = self.target.decode([one.tokens for hypotheses in outputs for one in hypotheses])
-        results, end = [], 0
+        nbest, results, end = asked.wishes.nbest, [], 0
         for one, hypotheses in zip(given, outputs, strict=True):
             start, end = end, end + len(hypotheses)
             pairs = zip(texts[start:end], hypotheses, strict=True)
             written = [Translation(text, h.score, h.log_probability, tuple(h.tokens), h.finished) for text, h in pairs]
-            results.append(self._best(written, asked.required(one))[: wishes.nbest] or [EMPTY] * wishes.nbest)
-        self.engine.answered([[one.ids for one in chosen] for chosen in results])
+            results.append(self._best(written, asked.required(one))[:nbest] or [EMPTY] * nbest)
         return results
 
     def check(self, wishes: Wishes) -> None:
         """Refuse what no sentence can be given: numbers out of range, words outside the vocabulary, an unknown tag."""
         _ = self.before
-        self._asked(wishes).options(0, Sentence(""), self.max_length)
-
-    def _asked(self, wishes: Wishes) -> Asked:
-        return Asked(wishes, self.search, self.phrases, min(model.longest for model in self.models))
+        self.asked(wishes).options(0, Sentence(""), self.max_length)
 
     def batch(self, wishes: Wishes) -> int:
         """How many sentences are translated at once."""
@@ -164,21 +189,15 @@ class Translator:
         for _ in range(TRIES):
             again = []
             for place in unclear:
-                spelled = (self.phrases.found(h.tokens, text) for h in found[place] for text in asked.wishes.forbid)
-                if cuts := {cut for cut in spelled if cut is not None}:
-                    options = jobs[place].options
-                    options = replace(options, forbidden_phrases=(*options.forbidden_phrases, *cuts))
-                    jobs[place] = jobs[place]._replace(options=options)
+                if (job := self.again(jobs[place], found[place], asked)) is not None:
+                    jobs[place] = job
                     again.append(place)
             if not again:
                 return found
             for place, hypotheses in zip(again, self._search([jobs[p] for p in again], batch), strict=True):
                 found[place] = hypotheses
             unclear = again
-        raise Failure(
-            f"sentence {asked.wishes.first + jobs[unclear[0]].sentence + 1}: the model found ever new ways to write a "
-            "forbidden phrase. Forbid a longer one, or widen the beam"
-        )
+        raise endless(jobs[unclear[0]], asked)
 
     def _search(self, jobs: list[Job], size: int) -> list[list[Hypothesis]]:
         results: list[list[Hypothesis]] = [[] for _ in jobs]
@@ -217,12 +236,25 @@ class Translator:
         return [words[place] for place in places if place < len(words)]
 
     def _encode(self, sentences: Sequence[str], too_long: str, first: int = 0) -> list[list[int]]:
+        return [self.fitting(index, row, too_long, first) for index, row in enumerate(self.cut(sentences))]
+
+    def cut(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The token ids of each sentence, the tag before them; of an empty one, none."""
         before = self.before
         rows = self.source.encode([sentence.strip() for sentence in sentences])
-        rows = [[*before, *row] if row else row for row in rows]
-        for index, row in enumerate(rows):
-            if len(row) > self.max_length:
-                if too_long == "error":
-                    raise TooLong(index, first, len(row), self.max_length)
-                rows[index] = row[: self.max_length] if too_long == "truncate" else []
-        return rows
+        return [[*before, *row] if row else row for row in rows]
+
+    def fitting(self, index: int, row: list[int], too_long: str, first: int = 0) -> list[int]:
+        """What is read of a sentence: one over the model's limit is refused, cut off or left out."""
+        if len(row) <= self.max_length:
+            return row
+        if too_long == "error":
+            raise TooLong(index, first, len(row), self.max_length)
+        return row[: self.max_length] if too_long == "truncate" else []
+
+
+def endless(job: Job, asked: Asked) -> Failure:
+    return Failure(
+        f"sentence {asked.wishes.first + job.sentence + 1}: the model found ever new ways to write a forbidden phrase. "
+        "Forbid a longer one, or widen the beam"
+    )

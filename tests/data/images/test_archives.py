@@ -22,6 +22,7 @@ from PIL import Image
 
 from jumok.data.images import archives
 from jumok.data.images.archives import members
+from jumok.data.images.raw import shown
 from jumok.data.images.sources import open_images
 from jumok.errors import BadInput
 
@@ -136,25 +137,35 @@ def test_faults_of_folders_are_told_in_archives_too(tmp_path: Path) -> None:
                 list(open_images([path]))
 
 
-def test_names_are_only_names(tmp_path: Path) -> None:
-    """Whatever a member is called, nothing is written, and it is a picture below the archive."""
-    names = [
-        "/cat/1.png",
-        "../../cat/2.png",
-        "./cat/3.png",
-        "dog/../cat/4.png",
-        "dog//./5.png",
-        "../../../etc/dog/6.png",
-    ]
-    files = {name: png() for name in names}
+def test_odd_names_are_read(tmp_path: Path) -> None:
+    files = {name: png() for name in ("./cat/1.png", "dog//./2.png", "dog/3..png")}
+    for path in (put(tmp_path / "x.tar", tar(files)), put(tmp_path / "x.zip", zipped(files))):
+        found = list(open_images([path]))
+        assert [image.label for image in found] == ["cat", "dog", "dog"]
+        assert [image.data for image in found] == list(files.values())
+        assert all(image.name.startswith(f"{path}/") for image in found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../cat/2.png", "/cat/1.png", "dog/../cat/4.png", "dog/../../../etc/6.png", "..", "cat/..",
+        "..\\..\\cat\\7.png", "C:\\cat\\8.png", "cat/..\\..\\9.png", "\\cat\\10.png",
+    ],
+)  # fmt: skip
+def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
+    """Also behind pictures that are good, and in a part of the archive that was not asked for; nothing is written."""
+    files = {"cat/1.png": png(), "dog/1.png": png(), name: png()}
     inside = tmp_path / "a" / "b" / "c"
     inside.mkdir(parents=True)
     for path in (put(inside / "x.tar", tar(files)), put(inside / "x.zip", zipped(files))):
         before = sorted(tmp_path.rglob("*"))
-        found = list(open_images([path]))
-        assert [image.label for image in found] == ["cat", "cat", "cat", "cat", "dog", "etc"]
-        assert [image.data for image in found] == list(files.values())
-        assert all(image.name.startswith(f"{path}/") and ".." not in image.name for image in found)
+        for asked in (path, path / "cat"):
+            with pytest.raises(BadInput, match=r"would lie outside") as refused:
+                list(open_images([asked]))
+            assert str(path) in str(refused.value)
+            names = {name, name.replace("\\", "/")}  # a zip of Windows
+            assert any(f'"{shown(one)}"' in str(refused.value) for one in names)
         assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -1,9 +1,9 @@
 """What is in a tar (also compressed) or a zip, one file after the other, without unpacking anything to the disk.
 
 A tar is read from its beginning to its end; the files of a zip are found through its table of contents. Names in an
-archive are only names: `/etc/x.png` and `../../x.png` are both `x.png` somewhere below the archive, and nothing is
-written anywhere. An archive that was cut off or damaged is refused, not read up to there: Python's `tarfile` takes a
-broken header in the middle for the end.
+archive are only names, and nothing is written anywhere; still, one with names that lead out of it (`../x.png`,
+`/etc/x.png`) was made to harm whoever unpacks it, and is refused. An archive that was cut off or damaged is refused,
+not read up to there: Python's `tarfile` takes a broken header in the middle for the end.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import bz2
 import contextlib
 import lzma
 import posixpath
+import re
 import tarfile
 import zipfile
 import zlib
@@ -32,6 +33,7 @@ DAMAGE = (
     EOFError, OSError, ValueError, RuntimeError, NotImplementedError, zlib.error, lzma.LZMAError, zstandard.ZstdError,
     tarfile.TarError, zipfile.BadZipFile,
 )  # fmt: skip
+LEADS_OUT = re.compile(r"^[/\\]|^[A-Za-z]:[/\\]|(?:^|[/\\])\.\.(?:$|[/\\])")
 MOST_NAMES = 1000  # that a message chooses the nearest from
 
 
@@ -134,7 +136,7 @@ def _tar_members(path: str | Path) -> Iterator[Member]:
                 return
             archive.members.clear()  # type: ignore[attr-defined]  # it would keep all of them
             last = shown(header.name)
-            parts = _parts(header.name)
+            parts = _parts(header.name, path)
             if not parts:
                 continue
 
@@ -176,7 +178,7 @@ def _zip_members(path: str | Path) -> Iterator[Member]:
             archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(open_file(path))))
         for entry in archive.infolist():
             name = _zip_name(entry)
-            parts = _parts(name)
+            parts = _parts(name, path)
             if not parts:
                 continue
 
@@ -220,7 +222,12 @@ def _korean(stored: bytes) -> str | None:
 # ---------------------------------------------------------------- both
 
 
-def _parts(name: str) -> tuple[str, ...]:
+def _parts(name: str, path: str | Path) -> tuple[str, ...]:
+    if LEADS_OUT.search(name):
+        raise BadInput(
+            f'{path}: its file "{shown(name)}" would lie outside of the folder that it is unpacked to. Such an archive '
+            "is not read: pack it again, from within the folder"
+        )
     return tuple(part for part in posixpath.normpath("/" + name).split("/") if part)
 
 
