@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import unflushed  # noqa: F401  for what it does
 from browser import browser, visit  # noqa: F401  one browser for all rooms: a process cannot drive two
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +21,12 @@ with contextlib.suppress(ImportError):  # the tests of a GPU do without it
     # how long an example takes is the machine's affair; in CI these are hypothesis's own settings
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: nobody has to look through it for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

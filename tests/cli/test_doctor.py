@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asked import Ask
+from forked import fork_instead
 from journey import SMALL, jumok, refused, write_corpus
+
+from jumok.training.doctor import session
 
 Corpus = tuple[Path, Path, Path]
 KEYS = [*SMALL, "training.updates=50", "training.validate_sentences=2", "data.hold_out=20", "device=cpu"]
@@ -24,14 +26,9 @@ def files(corpus: Corpus) -> list[str]:
     return ["--source", str(corpus[0]), "--target", str(corpus[1])]
 
 
-def report_of(result: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert "Traceback" not in result.stderr, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
-
-
 def test_a_run_that_will_work(corpus: Corpus, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jumok.training.doctor.examine.TIMED", 0.1)
+    fork_instead(monkeypatch, session)
     run = tmp_path / "run"
     code, told, errors = ask("doctor", "lstm-luong", *files(corpus), *KEYS, "--run", run)
     assert code == 0, told + errors
@@ -51,11 +48,12 @@ def test_a_run_that_will_work(corpus: Corpus, ask: Ask, tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_does_not_fit(corpus: Corpus) -> None:
+def test_a_run_that_does_not_fit(corpus: Corpus, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork_instead(monkeypatch, session)
     keys = [*KEYS, "training.batch_tokens=8192", "model.width=1024"]
-    result = jumok("doctor", "lstm-luong", *files(corpus), *keys, "--memory", 0.6, "--json")
-    report = report_of(result)
-    assert result.returncode == 2
+    code, told, errors = ask("doctor", "lstm-luong", *files(corpus), *keys, "--memory", 0.6, "--json")
+    assert code == 2, errors
+    report: dict[str, Any] = json.loads(told)
     assert report["would_fail"]
     (error,) = [finding for finding in report["findings"] if finding["level"] == "error"]
     assert error["topic"] == "memory"

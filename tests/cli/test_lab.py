@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from experiments import measured, write_experiment
-from journey import refused, started
+from journey import jumok, refused, started
 
 from jumok.cli.main import run as run_command
 from jumok.lab import catalogue, results
@@ -45,7 +45,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_as_a_user_runs_it(tmp_path: Path) -> None:
     """A real experiment with next to no training: everything is printed and written, whatever the verdicts."""
-    told = started("lab", "run", "scaling", "--effort", 0.01, "--out", tmp_path / "lab")
+    told = jumok("lab", "run", "scaling", "--effort", 0.01, "--out", tmp_path / "lab")
     assert told.returncode == 0, told.stderr
     assert "[1/1] scaling, seed 1" in told.stderr
     assert "5 scaling: Why the scores are divided by √d_k" in told.stdout

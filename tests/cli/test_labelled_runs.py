@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 from asked import Ask, Asked, refused
+from forked import fork_instead
 from in_process import try_in_process
 
 from jumok.cli.main import run as command
+from jumok.training.doctor import session
 
 SIZE = ["model.width=16", "model.heads=2", "model.layers=1", "model.feed_forward=32"]
 KEYS = [
@@ -209,6 +211,7 @@ def test_the_doctor_looks_at_examples(bert: Path, ask: Ask, tmp_path: Path, monk
 def test_the_doctor_tries_every_task(recipe: str, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     if recipe != "tag":  # one of them in a process of its own
         try_in_process(monkeypatch)
+    fork_instead(monkeypatch, session)
     monkeypatch.setattr("jumok.training.doctor.examine.TIMED", 0.1)
     keys = [*SIZE, *KEYS, *GRAMMAR, *(["model.pairs=apart"] if recipe == "similarity" else [])]
     trial = [] if recipe == "tag" else ["--no-trial"]

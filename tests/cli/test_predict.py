@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from asked import Ask, refused
+from forked import Popen
 from safetensors.torch import load_file
 
 from jumok.cli.main import run as command
@@ -276,8 +277,8 @@ def test_weights_that_are_no_numbers_are_a_failure(runs: Path, ask: Ask, tmp_pat
     refused(ask("evaluate", "--run", tmp_path / "labels", "--data", data), "not numbers", code=1)
 
 
-def piped(*arguments: object) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+def piped(*arguments: object) -> Popen:
+    return Popen(
         [sys.executable, "-m", "jumok", *map(str, arguments)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

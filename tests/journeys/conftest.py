@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from journey import SMALL, started, write_corpus
+from journey import SMALL, jumok, write_corpus
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +19,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory, corpus: tuple[Path, Path, 
     run = tmp_path_factory.mktemp("runs") / "small"
     source, target, _ = corpus
     keys = [*SMALL, "training.updates=40", "training.validate_every=20", "training.checkpoint_every=10"]
-    result = started("train", "lstm-luong", "--source", source, "--target", target, *keys, "--run", run)
+    result = jumok("train", "lstm-luong", "--source", source, "--target", target, *keys, "--run", run)
     assert result.returncode == 0, result.stderr
     return run

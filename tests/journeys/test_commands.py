@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Popen
 from journey import SMALL, jumok, refused
 
 import jumok as package
@@ -57,7 +58,7 @@ def test_translate_takes_sentences_as_arguments(trained: Path, corpus: Corpus) -
 def test_translate_answers_a_waiting_person_line_by_line(trained: Path) -> None:
     """A second sentence is only sent after the first answer has come: nothing may wait for the end of the input."""
     command = [sys.executable, "-m", "jumok", "translate", "--run", str(trained)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+    process = Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
     assert process.stdin
     assert process.stdout
     for sentence in ("I am a student.", "A dog sleeps."):

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README, KOREAN = ROOT / "README.md", ROOT / "README.ko.md"
 PAGES = [README, KOREAN, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {"extend.md": "test_extend.py"}  # run as written by that test, which also looks at what comes out
-ALWAYS = {"README.md", "transformer.md"}  # also in make test; the others need make test-full
+ALWAYS = {"README.md"}  # also in make test; the others need make test-full
 
 RUN = {"bash", "python"}
 NOT_CODE = {"", "text", "yaml", "json", "mermaid", "bibtex"}

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import Popen
 from journey import SMALL, jumok, refused
 from safetensors.torch import load_file, save_file
 
@@ -236,7 +237,7 @@ def test_a_large_file_survives_real_kills(transformer: Path, corpus: Corpus, say
     arguments = [sys.executable, "-m", "jumok", *map(str, options), "--output", str(part)]
     kills = 0
     for share in (0.2, 0.6):
-        process = subprocess.Popen([*arguments, *(["--resume"] if kills else [])], stderr=subprocess.PIPE)
+        process = Popen([*arguments, *(["--resume"] if kills else [])], stderr=subprocess.PIPE)
         while process.poll() is None and not (part.exists() and part.stat().st_size > share * len(expected)):
             time.sleep(0.002)
         process.kill()

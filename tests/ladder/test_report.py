@@ -25,7 +25,7 @@ Visit = Callable[..., Any]
 EVIL = "<script>window.hacked=1</script> <img src=x onerror='window.hacked=2'>"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def found(climbed: Path, asked: list[str]) -> tuple[Plan, Results]:
     """The ladder that was climbed, from its files alone."""
     from jumok.ladder.plan import Files, plan
@@ -48,8 +48,9 @@ def test_the_page_needs_nothing_from_elsewhere(climbed: Path) -> None:
 
 def test_pictures_are_the_same_for_the_same_numbers(found: tuple[Plan, Results]) -> None:
     for draw in (draw_curves, draw_lengths):
-        assert draw(found[1]) == draw(found[1])
-        assert draw(found[1], dark=True) != draw(found[1])
+        drawn = draw(found[1])
+        assert draw(found[1]) == drawn
+        assert draw(found[1], dark=True) != drawn
         assert draw(found[1], "png").startswith(b"\x89PNG")
 
 

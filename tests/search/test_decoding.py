@@ -25,6 +25,31 @@ def sentences(names) -> Sequences:
 # ---------------------------------------------------------------- batches
 
 
+@given(data=st.data(), seed=SEEDS)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_comes_out_goes_on_from_what_was_there(oracle, data, seed):
+    """At every step, each of the n-best goes on from a live hypothesis or has finished; the best is the first of those
+    that have, if it is among them."""
+    each = data.draw(st.lists(searches(7), min_size=1, max_size=3))
+    decoding = Decoding(oracle(seed, 7))
+    try:
+        rows = decoding.add(sentences(range(len(each))), each)
+    except BadInput:
+        assume(False)
+    seen: dict[int, list[tuple[list[list[int]], list[Hypothesis]]]] = {row: [] for row in rows}
+    while not decoding.done:
+        for row in decoding.live:
+            seen[row].append(decoding.outputs(row))
+        decoding.step()
+    for row, steps in seen.items():
+        for live, finished in steps:
+            begun = {tuple(tokens) for tokens in live}
+            for place, output in enumerate(decoding.results[row]):
+                tokens = tuple(output.tokens)
+                done = [tuple(one.tokens) for one in (finished if place else finished[:1])]
+                assert tokens in done or any(tokens[: len(start)] == start for start in begun)
+
+
 def test_the_first_step_has_one_row_per_sentence_and_done_rows_leave(oracle):
     stepper = oracle(1, 12)
     options = [SearchOptions(beam=4, nbest=4, max_length=limit) for limit in (2, 9, 4)]

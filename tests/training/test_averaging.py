@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +118,26 @@ class Stop(BaseException):
 AVERAGES = [["training.ema=0.8"], ["training.average=3"], ["training.ema=0.8", "training.average=2"]]
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunFolder]:
+    """The run that nobody disturbed, made once for all that are compared with it."""
+    place = tmp_path_factory.mktemp("whole")
+
+    @functools.cache
+    def made(sizes: tuple[int, ...], *keys: str) -> RunFolder:
+        path = place / str(len(list(place.iterdir())))
+        make(path, Honest(sizes), *keys).go()
+        return RunFolder(path)
+
+    return made
+
+
 @pytest.mark.parametrize("average", AVERAGES, ids=str)
 @pytest.mark.parametrize("stop", [1, 6, 13, 19])
-def test_stopped_anywhere_and_resumed_it_is_the_same_run(tmp_path: Path, stop: int, average: list[str]) -> None:
+def test_stopped_anywhere_and_resumed_it_is_the_same_run(
+    tmp_path: Path, whole: Callable[..., RunFolder], stop: int, average: list[str]
+) -> None:
     keys = [*KEYS, *average]
-    make(tmp_path / "whole", Honest((3, 4)), *keys).go()
 
     class Stopping(Honest):
         def batches(self, update: int) -> list[Points]:
@@ -131,16 +148,16 @@ def test_stopped_anywhere_and_resumed_it_is_the_same_run(tmp_path: Path, stop: i
     with pytest.raises(Stop):
         make(tmp_path / "stopped", Stopping((3, 4)), *keys).go()
     resume(tmp_path / "stopped", Honest((3, 4)), *keys).go()
-    assert differences(RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")) == []
+    assert differences(whole((3, 4), *keys), RunFolder(tmp_path / "stopped")) == []
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_killed_at_any_write_of_the_end_it_is_the_same_run(
-    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, whole: Callable[..., RunFolder], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each write to the disk after the last update is, in turn, the one that does not happen."""
     keys = [*KEYS, "training.average=3", "training.checkpoint_every=99"]
-    make(tmp_path / "whole", Honest(), *keys).go()
+    expected = whole((5,), *keys)
     count = itertools.count()
     ended = True
 
@@ -171,7 +188,7 @@ def test_killed_at_any_write_of_the_end_it_is_the_same_run(
     again = resume(tmp_path / "killed", Honest(), *keys)
     if again.state.stopped is None:
         again.go()
-    assert differences(RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "killed")) == []
+    assert differences(expected, RunFolder(tmp_path / "killed")) == []
 
 
 def test_the_average_is_the_mean_of_the_last_validations_and_the_best_when_it_is(tmp_path: Path) -> None:

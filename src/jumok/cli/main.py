@@ -40,6 +40,7 @@ from jumok.cli import (
     render,
     runs,
     score,
+    serve,
     tokenizer,
     train,
     translate,
@@ -104,6 +105,7 @@ app.command("render")(render.render)
 app.command("fonts")(fonts.fonts)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
+app.command("serve")(serve.serve)
 app.command("attend")(attend.attend)
 app.command("describe")(describe.describe)
 app.command("align")(align.align)

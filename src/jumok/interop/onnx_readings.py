@@ -79,7 +79,7 @@ def rounded_readings(graph: Graph, path: Path, largest_share: float) -> str:
 @torch.no_grad()
 def _computed(graph: Graph, path: Path) -> Iterator[tuple[str, Tensor, Values]]:
     """What onnxruntime makes of random pictures."""
-    session = open_session(path)
+    session = open_session(path, planned=False)
     (name,) = graph.inputs
     for rows in [*(sizes["batch"] for sizes in graph.tried), *MORE]:
         (images_BCHW,) = graph.sample({"batch": rows})

@@ -34,14 +34,16 @@ FORMAT, VERSION = "jumok-onnx", 1
 COLUMNS = 16  # a cache grows by so many
 
 
-def open_session(path: Path) -> Any:
-    """An onnxruntime session with as many threads as PyTorch has."""
+def open_session(path: Path, planned: bool = True) -> Any:
+    """An onnxruntime session with as many threads as PyTorch has. `planned`: which results may lie where others lay is
+    found out before; in a graph of thousands of nodes that takes much longer than it saves."""
     try:
         onnxruntime: Any = importlib.import_module("onnxruntime")
     except ImportError as error:
         raise BadInput(f"{MISSING} ({error})") from None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
+    options.enable_mem_reuse = planned
     options.log_severity_level = 4  # what goes wrong is raised
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])

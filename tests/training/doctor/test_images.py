@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from forked import fork_instead
 from PIL import Image
 
 from jumok import recipe as recipes
 from jumok.tasks.vision import VisionTask
+from jumok.training.doctor import session
 from jumok.training.doctor.examine import examine
 from jumok.training.doctor.findings import Report
 from jumok.training.doctor.images import check_images
@@ -88,6 +90,7 @@ def test_two_corpora_with_classes_in_another_order(tmp_path: Path) -> None:
 
 def test_a_whole_examination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jumok.training.doctor.examine.TIMED", 0.1)
+    fork_instead(monkeypatch, session)
     report = examine(recipe_of(images(tmp_path / "a", {"x": 30, "y": 30})), tmp_path / "run", patience=3.0)
     assert not report.would_fail
     assert report.facts["memory"]["key"] == "training.batch_images"

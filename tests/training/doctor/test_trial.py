@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+from forked import fork_instead
 from seeded import seed  # noqa: F401
 
 from jumok import recipe as recipes
 from jumok.errors import BadInput
 from jumok.recipe import Recipe
 from jumok.tasks.vocabulary import save_tokenizers
+from jumok.training.doctor import session as sessions
 from jumok.training.doctor.session import Session
 from jumok.training.doctor.trial import Patient
 from jumok.training.doctor.worst import worst_batch
@@ -103,7 +105,8 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "tokenizer"
 
 
-def test_a_process_of_its_own_that_dies_and_is_started_again(saved: Path) -> None:
+def test_a_process_of_its_own_that_dies_and_is_started_again(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork_instead(monkeypatch, sessions)
     with Session(recipe_of(), saved) as session:
         assert session.start()["device"] == "cpu"
         assert session.ask(60, do="try", budget=256)["fits"]
@@ -117,6 +120,6 @@ def test_a_process_of_its_own_that_dies_and_is_started_again(saved: Path) -> Non
 
 def test_a_trial_that_cannot_begin_says_why(tmp_path: Path) -> None:
     with Session(recipe_of(), tmp_path / "nothing") as session:
-        assert "not a tokenizer folder" in session.ask(60, do="count")["problem"]
+        assert "not a tokenizer folder" in session.ask(60, do="count")["problem"]  # started as usual, not forked
     with pytest.raises(BadInput):
         recipe_of("training.precision=float17")

@@ -1,0 +1,1 @@
+"""Trained runs behind HTTP: many requests at once, answered in batches, as the command line answers them one by one."""
