@@ -51,7 +51,10 @@ def test_a_file_holds_one_idea(path: Path) -> None:
 
 
 def test_help_does_not_wait_for_torch() -> None:
-    code = "import sys; from jumok.cli.main import run; run(['--help']); sys.exit(bool({'torch', 'fastapi', 'uvicorn'} & set(sys.modules)))"
+    code = (
+        "import sys; from jumok.cli.main import run; run(['--help']); "
+        "sys.exit(bool({'torch', 'fastapi', 'uvicorn'} & set(sys.modules)))"
+    )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "translate" in result.stdout

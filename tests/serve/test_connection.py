@@ -79,7 +79,9 @@ def test_nonsense_behind_a_request_does_not_stand_in_its_answer(wire: bytes) -> 
         with contextlib.suppress(ConnectionResetError):
             while part := connection.recv(1 << 16):
                 found += part
-    assert found.startswith(b"HTTP/1.1 200 ") and b"event: done" in found and found.endswith(b"0\r\n\r\n")
+    assert found.startswith(b"HTTP/1.1 200 ")
+    assert b"event: done" in found
+    assert found.endswith(b"0\r\n\r\n")
 
 
 def test_nonsense_behind_a_request_does_not_take_its_answer(service: Running) -> None:

@@ -142,8 +142,7 @@ def _everywhere(like: Tensor, id: int) -> Tensor:
 
 class FixedAttention(MultiHeadAttention):
     """Attention that knows all sizes but the number of rows: a graph that asks for them at every place has twice as
-    many nodes. Keys and values are kept as they are multiplied, (B, G, S, D): turned round again at every place, they
-    would keep onnxruntime busy for a minute before it begins."""
+    many nodes. Keys and values are kept as they are multiplied, (B, G, S, D)."""
 
     def project(self, m_BSD: Tensor, turns: Tensor | None = None) -> KeyValue:
         return KeyValue(*(self._split(one(m_BSD), self.groups) for one in (self.key, self.value)))
