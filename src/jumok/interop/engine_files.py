@@ -6,6 +6,7 @@ files are.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -14,18 +15,26 @@ from typing import Any
 
 from filelock import FileLock
 
+from jumok.data.folders import default_cache
 from jumok.errors import BadInput
 from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 ENGINES, KEY = "engines", "key.json"
+PACKAGE = Path(__file__).resolve().parents[1]
 
 Say = Callable[[str], None]
 
 
 def place_of(run: RunFolder, engine: str, precision: str) -> Path:
-    return run.path / ENGINES / f"{engine}-{precision}"
+    """In the run's folder; for the run in the package, and for one that cannot be written to, in the user's cache."""
+    path = run.path.resolve()
+    name = f"{engine}-{precision}"
+    if PACKAGE in path.parents or not os.access(path, os.W_OK):
+        own = hashlib.sha256(str(path).encode()).hexdigest()[:16]
+        return default_cache() / ENGINES / f"{path.name}-{own}" / name
+    return run.path / ENGINES / name
 
 
 def best_checkpoint(run: RunFolder, say: Say) -> Path:
@@ -55,7 +64,7 @@ def make_once(folder: Path, key: str, write: Callable[[Path], None], say: Callab
     engine = folder.name.partition("-")[0]
     advice = "Free some space, or --engine torch."
     with disk_errors_named(f"making the files for --engine {engine}", folder.parent, advice):
-        folder.parent.mkdir(exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.parent / f".{folder.name}.lock"):
             if is_made(folder, key):  # somebody else was faster
                 return folder
