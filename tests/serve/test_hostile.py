@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import time
 import zlib
 from io import BytesIO
 
 import pytest
 from PIL import Image
+from served import client as made
 from served import picture
 from starlette.testclient import TestClient
+
+from jumok.serve.settings import Settings
 
 OPERATIONS = ["/v1/translate", "/v1/classify", "/v1/tag", "/v1/embed", "/v1/fill", "/v1/attend"]
 TEXTS = [
@@ -99,6 +103,34 @@ def test_bodies(client: TestClient, path: str) -> None:
         said = client.post(path, content=body, headers=SENT)
         assert said.status_code in (200, 400, 413, 422), (body[:60], said.text[:300])
         said.json()
+
+
+@pytest.mark.parametrize("path", ["/v1/image/read", "/v1/image/classify", "/v1/translate"])
+def test_a_million_keys_or_values_hold_nobody_up(client: TestClient, path: str) -> None:
+    key = "image" if "image" in path else "text"
+    many = 1_200_000 if "image" in path else 90_000
+    keys = b",".join(b'"k%d":1' % number for number in range(many))
+    for body in (b"{" + keys + b"}", b'{"%s":[%s1]}' % (key.encode(), b"1," * many)):
+        began = time.process_time()
+        said = client.post(path, content=body, headers=SENT)
+        assert said.status_code in (413, 422)
+        assert len(said.content) < 2000
+        assert time.process_time() - began < 1
+
+
+def test_guesses_whose_texts_would_fill_the_memory(client: TestClient) -> None:
+    """Each guess is told with the whole text: hidden words, times guesses, times length."""
+    said = client.post("/v1/fill", json={"text": ["[MASK] " * 120] * 100, "best": 100})
+    assert (said.status_code, said.json()["error"]["where"]) == (413, "text")
+    assert client.post("/v1/fill", json={"text": ["The [MASK] sleeps."] * 100, "best": 100}).status_code == 200
+
+
+def test_a_key_that_is_no_text() -> None:
+    """A form says its own character set, and some have halves of characters."""
+    form = b'--x\r\nContent-Disposition: form-data; name="api_key"\r\n\r\n\\ud800\r\n--x--\r\n'
+    with made(Settings(keys=("0123456789abcdef",))) as client:
+        kind = "multipart/form-data; boundary=x; charset=unicode_escape"
+        assert client.post("/detect", content=form, headers={"content-type": kind}).status_code == 401
 
 
 def test_bodies_for_libretranslate(client: TestClient) -> None:

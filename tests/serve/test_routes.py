@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 
 import pytest
 from served import COLOURS, picture, translator
@@ -117,6 +118,15 @@ def test_several_files_of_a_form(client: TestClient) -> None:
     images = [("file", (f"{n}.png", picture(size=(8 + n, 9)), "image/png")) for n in range(3)]
     said = client.post("/v1/image/classify", files=images)
     assert len(said.json()["images"]) == 3
+
+
+def test_a_large_file_of_a_form_is_not_written_to_the_disk(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rolled(self: object) -> None:
+        raise AssertionError("it went to the disk")
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", rolled)
+    large = picture() + bytes(3 << 20)
+    assert client.post("/v1/image/classify", files={"file": ("a.png", large, "image/png")}).status_code == 200
 
 
 def test_words_in_pictures(client: TestClient) -> None:

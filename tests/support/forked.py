@@ -122,6 +122,10 @@ class Popen:
             os.kill(self.pid, number)
 
 
+if "forkserver" not in multiprocessing.get_all_start_methods():
+    Popen = subprocess.Popen  # type: ignore[misc, assignment]
+
+
 class Descriptor:
     """An open file's number, which a process that is being started gets a copy of."""
 

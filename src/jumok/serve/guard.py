@@ -39,7 +39,7 @@ GUARDED = [
 ]
 POLICY = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 LAST = (b"connection", b"close")
-GONE = 499  # in the measures: a client that hung up before its answer
+GONE = 499  # in the measures: a client that hung up before the end of its answer
 
 log = logging.getLogger("jumok.serve")
 
@@ -70,7 +70,7 @@ class Guard:
         except (asyncio.CancelledError, _Gone) as error:
             if not isinstance(error, _Gone) and (connection is None or not connection.is_gone):
                 raise
-            request.status = request.status or GONE
+            request.status = GONE
         finally:
             if connection is not None:
                 connection.task = None

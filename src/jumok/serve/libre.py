@@ -175,7 +175,9 @@ class _Fields(LibreAsk):
 
 def _check_key(request: Request, key: Any) -> None:
     guard: Any = request.scope["jumok.guard"]
-    if not request.scope["jumok.known"] and not guard.knows(key.encode() if isinstance(key, str) else None):
+    if not request.scope["jumok.known"] and not guard.knows(
+        key.encode(errors="replace") if isinstance(key, str) else None
+    ):
         raise missing_key()
 
 

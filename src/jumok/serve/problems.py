@@ -19,6 +19,7 @@ from jumok.serve.waiting import Closing, Full, Late
 
 LIBRE = ("/translate", "/languages", "/detect")  # paths of LibreTranslate's
 TOLD = 5  # errors of one request
+LOOKED_AT = 1000  # … of which these are chosen; to list a million takes many seconds
 JSON = (b"content-type", b"application/json")
 
 
@@ -85,6 +86,8 @@ def _again(seconds: float) -> dict[str, str]:
 
 def _invalid(error: ValidationError) -> Problem:
     """Bytes that are no JSON (400), or JSON that asks for what there is not (422)."""
+    if error.error_count() > LOOKED_AT:
+        return Problem(422, "invalid", f"{error.error_count():,} keys or values of this request are wrong")
     found = error.errors(include_url=False, include_context=False, include_input=False)
     if found[0]["type"] == "json_invalid":
         return Problem(400, "json", found[0]["msg"])

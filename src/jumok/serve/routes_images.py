@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import sys
 from typing import TypeVar
 
 from fastapi import APIRouter
 from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -27,6 +28,7 @@ from jumok.tasks.text_reader import Way
 
 router = APIRouter()
 FORM = "multipart/form-data"
+SPARE = 128  # commas between keys, and in the name of a model
 FIELDS = 16  # of a form, beside its files
 BINARY = {"type": "string", "format": "binary"}
 AS_FORM = {"type": "object", "properties": {"file": {"type": "array", "items": BINARY}}, "required": ["file"]}
@@ -74,6 +76,10 @@ async def pictures_of(request: Request, kind: type[Asked], settings: Settings) -
     """What is asked, and the bytes of the pictures. Of a form or a plain body, what is asked stands in the query."""
     given = content_type(request)
     if given == JSON_BODY:
+        # neither base64 nor what else is asked has more; to look through a million keys takes many seconds
+        if body_of(request).count(b",") > settings.texts + SPARE:
+            message = f"this is more than {settings.texts} pictures and what is asked of them"
+            raise Problem(413, "too_many", message, "image")
         asked = read_json(request, kind)
         _check_count(len(asked.images()), settings)
         return asked, [_decoded(text, place) for place, text in enumerate(asked.images())]
@@ -93,17 +99,26 @@ async def pictures_of(request: Request, kind: type[Asked], settings: Settings) -
     return kind.model_validate_strings({**query, "image": "-"}, strict=False), pictures
 
 
+class _InMemory(MultiPartParser):
+    """Starlette would write files of more than a megabyte to the disk: nothing that comes in is stored."""
+
+    spool_max_size = sys.maxsize
+
+
 async def _files(request: Request, settings: Settings) -> list[bytes]:
     try:
-        async with request.form(max_files=settings.texts, max_fields=FIELDS) as form:
-            files = [one for one in form.getlist("file") if isinstance(one, UploadFile)]
-            if not files:
-                raise Problem(422, "invalid", 'the form has no file under the name "file"', "file")
-            return [await one.read() for one in files]
-    except HTTPException as error:
-        raise Problem(400, "form", f"the form cannot be read: {error.detail}") from None
+        form = await _InMemory(request.headers, request.stream(), max_files=settings.texts, max_fields=FIELDS).parse()
+    except MultiPartException as error:
+        raise Problem(400, "form", f"the form cannot be read: {error.message}") from None
     except (UnicodeDecodeError, ValueError, KeyError) as error:
         raise Problem(400, "form", f"the form cannot be read: {type(error).__name__}") from None
+    try:
+        files = [one for one in form.getlist("file") if isinstance(one, UploadFile)]
+        if not files:
+            raise Problem(422, "invalid", 'the form has no file under the name "file"', "file")
+        return [await one.read() for one in files]
+    finally:
+        await form.close()
 
 
 def _check_count(count: int, settings: Settings) -> None:

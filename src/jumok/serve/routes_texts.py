@@ -25,9 +25,11 @@ from jumok.serve.schema import (
     TagTold,
 )
 from jumok.serve.service import Service, all_of, check_texts, service_of
+from jumok.tasks.filler import MASK
 
 router = APIRouter()
 LABELLING = ("classification", "regression")
+FILLED = 1 << 22  # characters of all guesses of a request: each is told with its whole text
 READING = ("pretraining", "classification", "regression", "tagging", "answering")
 
 
@@ -128,6 +130,10 @@ async def fill(request: Request) -> Response:
     service, asked = service_of(request), read_json(request, FillAsk)
     texts = asked.texts()
     check_texts(texts, service.settings)
+    filled = sum(text.count(MASK) * asked.best * len(text) for text in texts)
+    if filled > FILLED:
+        message = f"the guesses would have {filled:,} characters, each with its text: {FILLED:,} are told at a time"
+        raise Problem(413, "too_many", f"{message}. Ask for fewer (best), or hide less", "text")
     jobs = [Fill(text, asked.best) for text in texts]
     name, found = await computed(service, asked.model, ("pretraining",), jobs, "text")
     guesses = [
