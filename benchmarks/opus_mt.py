@@ -209,9 +209,7 @@ def beside_transformers(folder: Path, run: Path, texts: list[str], beam: int, ba
     print(
         f"beam {beam}: {same} of {len(texts)} the same, {ties} more are ties; {seconds:.0f} s here, {other:.0f} s there"
     )
-    return {
-        "same": same, "ties": ties, "of": len(texts), "unlike": unlike, "seconds": seconds, "transformers": other,
-    }  # fmt: skip
+    return {"same": same, "ties": ties, "of": len(texts), "unlike": unlike}
 
 
 def same_format(ours: Path, theirs: Path) -> dict[str, Any]:
