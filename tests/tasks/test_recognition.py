@@ -57,16 +57,14 @@ def written(folder: Path, count: int, seed: int) -> Path:
 
 
 def test_digits_are_learned_from_rendered_ones(tmp_path: Path) -> None:
-    keys = {
-        "training": {"updates": 150, "batch_images": 16, "validate_every": 150, "log_every": 50, "learning_rate": 0.005}
-    }
+    keys = {"training": {"updates": 220, "batch_images": 32, "validate_every": 220, "log_every": 50}}
     recipe = recipe_of(model={"max_length": 1, "width": 48, "image": [32, 32]}, **keys)
     reader = api.train(recipe, tmp_path / "run", quiet=True, report=False)
     charset = Charset.of(recipe.charset)
     pairs = list(with_texts(rendered(recipe, charset, "test", 60, 5), charset))
     found = reader.read([pixels for pixels, _ in pairs])
     right = sum(one.text == text for one, (_, text) in zip(found, pairs, strict=True))
-    assert right > 30, right  # another font than those of training; by chance: 6
+    assert right > 40, right  # another font than those of training; by chance: 6
     again = api.load(tmp_path / "run", device="cpu")
     assert [one.text for one in again.read([pixels for pixels, _ in pairs])] == [one.text for one in found]
     assert read_charset(tmp_path / "run/charset.json").characters == tuple("0123456789")
