@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from looping import looping
 from seeded import seed as seed
 
 from jumok.serve.batching import Batcher
@@ -38,7 +39,7 @@ def batches_of(costs: Sequence[int], room: Room) -> list[list[int]]:
         assert await asyncio.gather(*before, *futures) == [-1, *range(len(costs))]
         worker.close()
 
-    asyncio.run(main())
+    looping(main())
     return seen
 
 
@@ -79,5 +80,5 @@ def test_a_lone_job_waits_for_company_but_not_for_long() -> None:
         assert time.monotonic() - began < 0.25
         worker.close()
 
-    asyncio.run(main())
+    looping(main())
     assert sizes == [2, 3]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from looping import looping
 from PIL import Image
 from seeded import seed as seed
 from word_runs import words_recipe
@@ -97,7 +98,7 @@ def answers(model: Any, jobs: list[Any], room: Room = Room(waiting=1000)) -> lis
         worker.close()
         return list(found)
 
-    return asyncio.run(main())
+    return looping(main())
 
 
 def test_labels_and_vectors(seed: int) -> None:

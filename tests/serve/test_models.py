@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from image_runs import image_run
+from looping import looping
 from seeded import seed as seed
 from served import picture
 
@@ -75,7 +76,7 @@ def test_all_start_answer_and_end(tmp_path: Path) -> None:
         models.close()
         assert not any(one.worker.alive for one in models)
 
-    asyncio.run(main())
+    looping(main())
 
 
 def test_names_are_checked_before_anything_is_loaded(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from looping import looping
 from seeded import seed as seed
 from translators import CPU, sentences, translator
 
@@ -50,7 +51,7 @@ def served(translating: Any, work: Work, room: Room = Room(waiting=10_000, wait=
         assert not worker._groups
         assert worker._search is None
 
-    asyncio.run(main())
+    looping(main())
     return worker
 
 

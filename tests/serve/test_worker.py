@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
+from looping import looping
 from seeded import seed as seed
 
 from jumok.errors import BadInput
@@ -52,7 +53,7 @@ def served(
         worker.close()
         assert not worker.alive
 
-    asyncio.run(main(), debug=False)
+    looping(main())
     return worker
 
 
@@ -233,7 +234,7 @@ def test_closing_leaves_nobody_without_an_answer() -> None:
         await asyncio.wait_for(worker.drain(), 5)
         worker.close()
 
-    asyncio.run(main())
+    looping(main())
     assert not worker.alive
 
 
@@ -251,7 +252,7 @@ def test_a_loop_that_is_gone_ends_the_thread() -> None:
         worker.accept([1])
         await until(gate.entered.is_set)
 
-    asyncio.run(main())
+    looping(main())
     gate.opened.set()
     assert worker._thread is not None
     worker._thread.join(10)
