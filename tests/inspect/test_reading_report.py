@@ -66,7 +66,7 @@ def test_what_went_wrong_comes_first(task: RecognitionTask) -> None:
     assert len(found) == 24
     held = task.held[0]
     assert isinstance(held, Pictured)
-    truth = [CHARSET.decode(ids) for ids in held.ids]
+    truth = [CHARSET.decode(held.ids[text]) for text in held.store.labels]
     read = [one.text for one in reader().look(held.store.images)]
     wrong = sorted((7, 30, 52), key=lambda place: -reader().look(held.store.images[[place]])[0].confidence)
     for (pixels, alt), place in zip(found, wrong, strict=False):
@@ -88,11 +88,11 @@ def test_rendered_words_and_files_are_looked_at_evenly(task: RecognitionTask, mo
     images, truth = reading_report._looked_at(task)
     places = np.concatenate([np.arange(60), np.arange(30, 60)])[np.linspace(0, 89, 7).round().astype(int)]
     np.testing.assert_array_equal(images, held.store.images[places])
-    assert truth == [CHARSET.decode(held.ids[place]) for place in places]
+    assert truth == [CHARSET.decode(held.ids[held.store.labels[place]]) for place in places]
     for _ in range(3):
         start = random.randrange(60)
         task.held = [Pictured(held.store, held.ids, held.lengths, held.numbers[start : start + 1])]
-        assert reading_report._looked_at(task)[1] == [CHARSET.decode(held.ids[start])]
+        assert reading_report._looked_at(task)[1] == [CHARSET.decode(held.ids[held.store.labels[start]])]
 
 
 def test_text_is_escaped() -> None:
