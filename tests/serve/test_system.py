@@ -71,6 +71,12 @@ def test_the_pages_open_in_a_browser(client: TestClient, visit: Any, tmp_path: P
         assert page.evaluate("getComputedStyle(document.querySelector('table')).borderCollapse") == "collapse"
 
 
+def test_examples_name_the_service_as_it_was_called(client: TestClient) -> None:
+    page = client.get("/docs", headers={"Host": "localhost:4711"})
+    assert "curl -s http://localhost:4711/v1/translate " in page.text
+    assert "localhost:8000" not in page.text
+
+
 def test_openapi_names_only_what_is_there(client: TestClient) -> None:
     found = client.get("/openapi.json").json()
     named = set(re.findall(r"#/components/schemas/(\w+)", str(found)))

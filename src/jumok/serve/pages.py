@@ -17,7 +17,7 @@ def front_page(models: Sequence[Mapping[str, Any]], phase: str) -> str:
         f"<td>{escape(_languages(one))}</td></tr>"
         for one in models
     )
-    table = f"<table><thead><tr><th>model</th><th>task</th><th></th></tr></thead><tbody>{rows}</tbody></table>"
+    table = f"<table><thead><tr><th>model</th><th>task</th><th>languages</th></tr></thead><tbody>{rows}</tbody></table>"
     links = [
         ("/docs", "what can be asked, with examples"),
         ("/openapi.json", "the same for programs (OpenAPI)"),
@@ -34,26 +34,28 @@ def _languages(about: Mapping[str, Any]) -> str:
     return f"{about['source']} → {about['target']}" if about.get("source") and about.get("target") else ""
 
 
-def operations_page(openapi: Mapping[str, Any]) -> str:
-    """What OpenAPI says, for people."""
+def operations_page(openapi: Mapping[str, Any], host: str) -> str:
+    """What OpenAPI says, for people. `host`: how the service was called, for examples that work as they are."""
     schemas: Mapping[str, Any] = openapi["components"]["schemas"]
     parts = []
     for path, operations in openapi["paths"].items():
         for method, about in operations.items():
             if method in ("get", "post"):
-                parts.append("".join(_operation(path, method, about, schemas)))
+                parts.append("".join(_operation(path, method, about, schemas, host)))
     body = f"<main><h1>What can be asked</h1>{''.join(parts)}</main>"
     return document("jumok serve: what can be asked", body, STYLES, [])
 
 
-def _operation(path: str, method: str, about: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[str]:
+def _operation(
+    path: str, method: str, about: Mapping[str, Any], schemas: Mapping[str, Any], host: str
+) -> Iterator[str]:
     yield f"<section><h2><code>{method.upper()} {escape(path)}</code></h2><p>{escape(about.get('summary', ''))}</p>"
     content = about.get("requestBody", {}).get("content", {})
     schema = _followed(content.get("application/json", {}).get("schema", {}), schemas)
     if schema.get("properties"):
         if schema.get("examples"):
             data = json.dumps(schema["examples"][0], ensure_ascii=False)
-            command = f"curl -s http://localhost:8000{path} -H 'Content-Type: application/json' -d '{data}'"
+            command = f"curl -s http://{host}{path} -H 'Content-Type: application/json' -d '{data}'"
             yield f"<pre>{escape(command)}</pre>"
         needed = set(schema.get("required", ()))
         yield "<table><thead><tr><th>key</th><th>type</th><th>meaning</th></tr></thead><tbody>"

@@ -43,7 +43,7 @@ class TranslateAsk(TextsAsk):
     stream: bool = Field(False, description="Of one text: send what is written as it is written (server-sent events).")
     nbest: int = Field(1, ge=1, le=BEAM, description="Translations of each text.")
     beam: int | None = Field(None, ge=1, le=BEAM, description="Hypotheses kept at each step; 1 is greedy.")
-    length_penalty: float | None = Field(None, ge=-10, le=10, description="Scores are divided by length to this power.")
+    length_penalty: float | None = Field(None, ge=0, le=10, description="Scores are divided by length to this power.")
     coverage_penalty: float | None = Field(
         None, ge=0, le=10, description="What a source word that was hardly looked at costs."
     )

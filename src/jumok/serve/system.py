@@ -55,4 +55,4 @@ async def front(request: Request) -> Response:
 
 @router.get("/docs", include_in_schema=False)
 async def operations(request: Request) -> Response:
-    return HTMLResponse(operations_page(request.app.openapi()), headers=PAGE)
+    return HTMLResponse(operations_page(request.app.openapi(), request.headers["host"]), headers=PAGE)
