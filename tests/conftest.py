@@ -7,7 +7,9 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import fresh
 import pytest
 import unflushed  # noqa: F401  for what it does
 from browser import browser, visit  # noqa: F401  one browser for all rooms: a process cannot drive two
@@ -21,6 +23,23 @@ with contextlib.suppress(ImportError):  # the tests of a GPU do without it
     # how long an example takes is the machine's affair; in CI these are hypothesis's own settings
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
+
+
+fresh.install()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    fresh.begin(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[None]:
+    """What several tests share is the same whichever of them comes first, and does not move that one's draws."""
+    if fixturedef.scope == "function":
+        return (yield)
+    with fresh.aside(f"{fixturedef.argname} of {fixturedef.baseid} {getattr(request, 'param', '')!r}"):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

@@ -69,7 +69,7 @@ def test_every_layer_is_the_same(tmp_path: Path, dice: random.Random, changes: d
 @pytest.fixture(scope="module", params=[False, True], ids=["shared", "separate"])
 def known(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> tuple[Any, RunFolder]:
     """Once for several tests: it takes a second."""
-    return imported(tmp_path_factory.mktemp("known"), random.Random(), separate=request.param)
+    return imported(tmp_path_factory.mktemp("known"), random.SystemRandom(), separate=request.param)
 
 
 @pytest.mark.parametrize("beam", [1, 5])
@@ -247,7 +247,7 @@ def to_pickle(folder: Path) -> None:
 
 
 def other_pieces(folder: Path) -> None:
-    file = sentencepiece_file(random.Random(), upper=True)
+    file = sentencepiece_file(random.SystemRandom(), upper=True)
     (folder / "source.spm").write_bytes(file)
     ids = json.loads((folder / "vocab.json").read_text())
     fewer = {name: id for name, id in ids.items() if not name.strip("▁").isupper()}
@@ -261,7 +261,7 @@ def cut_file(folder: Path) -> None:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("marian") / "hf"
-    write_marian(folder, random.Random())
+    write_marian(folder, random.SystemRandom())
     return folder
 
 

@@ -33,7 +33,7 @@ Work = Callable[[TranslationWorker], Awaitable[Any]]
 
 def served(translating: Any, work: Work, room: Room = Room(waiting=10_000, wait=0.001)) -> TranslationWorker:
     """Run `work` with a worker of its own; in the end it is whole, idle and has let go of everything."""
-    worker = TranslationWorker("test", translating, room)
+    worker = TranslationWorker("test", translating, room, random.SystemRandom().choice([1, 2]))
 
     async def main() -> None:
         worker.start(asyncio.get_running_loop())
@@ -46,10 +46,11 @@ def served(translating: Any, work: Work, room: Room = Room(waiting=10_000, wait=
             await asyncio.sleep(0.005)
         assert (worker.waiting, worker.running) == (0, 0)
         worker.close()
-        assert not worker._entries
-        assert not worker._again
-        assert not worker._groups
-        assert worker._search is None
+        for lane in worker.lanes:
+            assert not lane.entries
+            assert not lane.again
+            assert not lane.groups
+            assert lane.search is None
 
     looping(main())
     return worker
@@ -333,13 +334,13 @@ def test_an_error_of_our_own_is_survived(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def work(worker: TranslationWorker) -> None:
         with monkeypatch.context() as broken:
-            broken.setattr(worker, "_join", lambda: 1 / 0)
+            broken.setattr(worker, "_join", lambda lane: 1 / 0)
             # before they are searched they wait on; those in its hands are told
             futures = worker.accept(lines)
             await asyncio.sleep(0.05)
         assert len(await asyncio.gather(*futures)) == 3
         with monkeypatch.context() as broken:
-            broken.setattr(worker, "_send", lambda search: 1 / 0)
+            broken.setattr(worker, "_send", lambda lane, search: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 await worker.accept(lines[:1])[0]
         assert await worker.accept(lines[:1])[0]

@@ -254,8 +254,8 @@ def test_a_loop_that_is_gone_ends_the_thread() -> None:
 
     looping(main())
     gate.opened.set()
-    assert worker._thread is not None
-    worker._thread.join(10)
+    (thread,) = worker._threads
+    thread.join(10)
     assert not worker.alive
 
 

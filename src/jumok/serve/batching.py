@@ -35,7 +35,7 @@ class Batcher(Worker[Job, Answer]):
         """
         return [entry.future for entry in self._accept([(job, self.cost(job)) for job in jobs], seconds)]
 
-    def _turn(self) -> None:
+    def _turn(self, number: int) -> None:
         batch = self._gathered()
         if not batch:
             return

@@ -140,6 +140,9 @@ class Models:
             )
         if engine != "torch" and not any(one.task == "translation" for one in served):
             raise BadInput(f"--engine {engine} is for runs that translate; there is none")
+        for one in served:
+            if isinstance(one.worker, TranslationWorker) and len(served) > 1 and one.worker.count > 1:
+                one.worker.threads = one.worker.count  # the others keep threads too: one for each lane, then
         gc.collect()
         gc.freeze()  # what is loaded stays: looking through it for garbage again and again costs time
         return cls(served)

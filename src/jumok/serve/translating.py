@@ -12,21 +12,25 @@ done, and is of one length.
 
 Engines that give whole translations alone, and a GPU, whose search never leaves it (search/on_device.py), are given
 whole batches. On a GPU those translations that somebody watches grow are still searched step by step.
+
+On a CPU models that compute through PyTorch have two such batches under way when one is not enough (lanes.py).
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
 
 from jumok.errors import BadInput
 from jumok.models.compiled import CompiledTransformer
+from jumok.serve.lanes import Group, Lane, Turns
 from jumok.serve.pieces import Mailbox, Piece, pieces_of
 from jumok.serve.searching import Asking, Running, alike, search_whole
 from jumok.serve.waiting import Numbers, Room
@@ -36,6 +40,7 @@ from jumok.tasks.wishes import Asked, Wishes
 from jumok.trained import TrainedTranslator
 
 SHARE, DEAR = 0.25, 1.0  # of the places that must be free before others join; where joining is dear
+LANES = 2  # on a CPU: Python itself computes for one at a time, and more would wait for it
 KEPT = 64  # different wishes whose options are remembered
 
 Value = TypeVar("Value")
@@ -48,6 +53,11 @@ class Request:
         self.tag = tag
         # as tuples wishes can be compared
         self.wishes = replace(wishes, require=tuple(wishes.require), forbid=tuple(wishes.forbid))
+
+    @property
+    def key(self) -> tuple[Wishes, str | None]:
+        """Equal where the same is asked."""
+        return self.wishes, self.tag
 
 
 class Wanted:
@@ -68,37 +78,27 @@ class Wanted:
 Waiting = Entry[Wanted, Any]
 
 
-@dataclass
-class Group:
-    """Sentences that joined together, for those who measure."""
-
-    jobs: int
-    cost: int
-    waited: float
-    began: float
-    left: int
-
-
 class TranslationWorker(Worker[Wanted, Any]):
     """Translates with a loaded run. What comes out is what `TrainedTranslator.found` gives for the same request."""
 
-    def __init__(self, name: str, translator: TrainedTranslator, room: Room) -> None:
-        super().__init__(name, room)
-        self.translator = translator
+    def __init__(self, name: str, translator: TrainedTranslator, room: Room, lanes: int | None = None) -> None:
+        """`lanes`: how many batches may be under way; None: as many as are worth it."""
         on_gpu, ours = translator.device.type == "cuda", translator.engine.name == "torch"
+        # the kernels of this house share a step among threads better than two batches would
+        cheap = on_gpu or (ours and isinstance(translator.engine.stepper, CompiledTransformer))
+        self.threads = torch.get_num_threads()
+        super().__init__(name, room, lanes or (1 if cheap or not ours else min(LANES, self.threads)))
+        self.translator = translator
         self.steps = ours  # whether it can be seen how a translation grows
         self.whole = on_gpu or not ours  # whether those that nobody watches are searched as a whole
-        self.places = room.sentences if self.whole else min(room.sentences, translator.batch(Wishes()))
-        # made here, so that the first to come does not wait for it
-        cheap = on_gpu or (ours and isinstance(translator.engine.stepper, CompiledTransformer))
         self.share = SHARE if cheap else DEAR
+        batch = room.sentences if self.whole else min(room.sentences, translator.batch(Wishes()))
+        self.places = batch  # of each lane
+        self.lanes = [Lane(number) for number in range(self.count)]
+        self._turns, self._choosing = Turns(), threading.Lock()
         self._known: OrderedDict[tuple[Wishes, str | None], tuple[Translator, Asked]] = OrderedDict()
-        self._search: Running | None = None
-        self._entries: dict[Asking, Waiting] = {}  # of those that are searched
         self._fresh: list[Waiting] = []  # what has come since the last look; shared with the loop, under `_lock`
-        self._ready: list[Waiting] = []  # cut into tokens, in the order they came
-        self._again: list[Asking] = []  # searches that have to be done once more
-        self._groups: dict[Asking, Group] = {}
+        self._ready: list[Waiting] = []  # cut into tokens, in the order they came; under `_choosing`
 
     # ------------------------------------------------------------ the loop's side
 
@@ -136,63 +136,95 @@ class TranslationWorker(Worker[Wanted, Any]):
 
     # ------------------------------------------------------------ the thread's side
 
-    def _turn(self) -> None:
+    def _turn(self, number: int) -> None:
+        lane, fresh = self.lanes[number], list[Waiting]()
         with self._lock:
-            if not self._queue and not self._running and not self._closed:
+            if not (self._closed or lane.busy or self._calls(lane)):
                 self._sleep()
-            fresh, self._fresh = self._fresh, []
+                return
+            if number == 0:
+                fresh, self._fresh = self._fresh, []
         with torch.inference_mode():
             self._prepare(fresh)
-            self._drop()
-            self._join()
-            if self._search is not None:
-                self._step(self._search)
+            with self._turns.shared():
+                lane.use(self._share(lane))
+                self._drop(lane)
+                self._join(lane)
+                if lane.search is not None:
+                    self._step(lane, lane.search)
+
+    def _calls(self, lane: Lane) -> bool:
+        """Whether there is something to do for a lane that has nothing: the first has the first choice."""
+        if lane.number == 0:
+            return bool(self._fresh or self._ready)
+        return len(self._ready) > self.places - self.lanes[0].live
+
+    def _share(self, lane: Lane) -> int:
+        """Of the threads. Only the first lane ever has more than its own: OpenMP keeps those that a lane has had, and
+        with more of them than cores each begins to sleep between any two operations, which doubles the time."""
+        alone = lane.number == 0 and not any(other.busy for other in self.lanes[1:])
+        return self.threads if alone else max(1, self.threads // self.count)
 
     def _arrived(self, entries: Sequence[Waiting]) -> None:
         self._fresh += entries
 
-    def _broken(self) -> None:
-        self._search = None
-        with self._lock:
+    def _hands(self, number: int) -> list[Waiting]:
+        mine = list(self.lanes[number].entries.values())
+        if number == 0:  # and what is in no lane
+            others = {entry for lane in self.lanes for entry in list(lane.entries.values())}
+            mine += [entry for entry in list(self._running) if entry not in others]
+        return mine
+
+    def _broken(self, number: int) -> None:
+        self.lanes[number].clear()
+        with self._choosing, self._lock:
             self._ready, self._fresh = [], list(self._queue)
-        self._entries.clear()
-        self._groups.clear()
-        self._again.clear()
 
     def _prepare(self, fresh: Sequence[Waiting]) -> None:
         """Cut what has come into tokens, and answer what needs no search."""
         answers: list[tuple[Waiting, Any]] = []
-        together: dict[Request, list[Waiting]] = {}
+        ready: list[Waiting] = []
+        together: dict[tuple[Wishes, str | None], list[Waiting]] = {}
         for entry in fresh:
             if entry.left:
                 continue
             if entry.job.call is not None:
                 with self._lock:
                     self._begin([entry])
-                answers.append((entry, _tried(entry.job.call, self.translator)))
+                with self._turns.alone():
+                    answers.append((entry, _tried(entry.job.call, self.translator)))
             elif entry.job.request is not None:
-                together.setdefault(entry.job.request, []).append(entry)
-        for request, entries in together.items():
+                together.setdefault(entry.job.request.key, []).append(entry)
+        for entries in together.values():
             try:
-                writer, asked = self._writer(request)
+                writer, asked = self._writer(entries[0].job.request)
                 rows = writer.cut([entry.job.asking.sentence.text for entry in entries])  # type: ignore[union-attr]
             except Exception as error:
-                answers += [(entry, error) for entry in entries]
+                if len(entries) == 1:
+                    answers.append((entries[0], error))
+                else:  # whose fault it was is seen when each is cut by itself
+                    for entry in entries:
+                        self._prepare([entry])
                 continue
             for entry, row in zip(entries, rows, strict=True):
                 asking = entry.job.asking
                 assert asking is not None
                 try:
                     if asking.prepare(writer, asked, row):
-                        self._ready.append(entry)
+                        ready.append(entry)
                     else:
                         answers.append((entry, [EMPTY] * asked.wishes.nbest))
                 except Exception as error:
                     answers.append((entry, error))
+        if ready:
+            with self._choosing, self._lock:
+                self._ready += ready
+                self._changed.notify_all()
         self._deliver(answers)
 
-    def _writer(self, request: Request) -> tuple[Translator, Asked]:
-        key = request.wishes, request.tag
+    def _writer(self, request: Request | None) -> tuple[Translator, Asked]:
+        assert request is not None
+        key = request.key
         if key not in self._known:
             writer = self.translator.tagged(request.tag)
             self._known[key] = writer, writer.asked(request.wishes)
@@ -201,25 +233,25 @@ class TranslationWorker(Worker[Wanted, Any]):
         self._known.move_to_end(key)
         return self._known[key]
 
-    def _drop(self) -> None:
+    def _drop(self, lane: Lane) -> None:
         """Rows that nobody waits for leave the batch."""
-        gone = [asking for asking, entry in self._entries.items() if entry.left]
+        gone = [asking for asking, entry in lane.entries.items() if entry.left]
         if not gone:
             return
         for asking in gone:
-            if self._search is not None:
-                self._search.cancel(asking)
-            self._left(asking)
-        self._again = [asking for asking in self._again if asking in self._entries]
-        if self._search is not None and not self._search.live:
-            self._search = None
+            if lane.search is not None:
+                lane.search.cancel(asking)
+            self._left(lane, asking)
+        lane.again = [asking for asking in lane.again if asking in lane.entries]
+        if lane.search is not None and not lane.search.live:
+            lane.search = None
 
-    def _left(self, asking: Asking) -> Waiting:
+    def _left(self, lane: Lane, asking: Asking) -> Waiting:
         """It is searched no more."""
-        entry = self._entries.pop(asking)
+        entry = lane.entries.pop(asking)
         with self._lock:
             self._running.pop(entry, None)
-        group = self._groups.pop(asking, None)
+        group = lane.groups.pop(asking, None)
         if group is not None:
             group.left -= 1
             if not group.left:
@@ -229,56 +261,57 @@ class TranslationWorker(Worker[Wanted, Any]):
 
     # ------------------------------------------------------------ who joins
 
-    def _join(self) -> None:
-        again, self._again = self._again, []
-        chosen = self._chosen(bool(again))
+    def _join(self, lane: Lane) -> None:
+        again, lane.again = lane.again, []
+        chosen = self._chosen(lane, bool(again))
         if not chosen and not again:
             return
         now = time.monotonic()
         if chosen:
             wanted = [entry.job.asking for entry in chosen if entry.job.asking is not None]
-            self._entries.update(zip(wanted, chosen, strict=True))
+            lane.entries.update(zip(wanted, chosen, strict=True))
             waited = now - min(entry.accepted for entry in chosen)
             about = Group(len(wanted), sum(one.cost for one in wanted), waited, now, len(wanted))
-            self._groups.update(dict.fromkeys(wanted, about))
+            lane.groups.update(dict.fromkeys(wanted, about))
             again += wanted
-        watched = [one for one in again if self.steps and (not self.whole or self._entries[one].job.mailbox)]
+        watched = [one for one in again if self.steps and (not self.whole or lane.entries[one].job.mailbox)]
         if watched:
-            if self._search is None:
-                self._search = Running(self.translator)
-            self._add(self._search, watched)
+            if lane.search is None:
+                lane.search = Running(self.translator)
+            self._add(lane, lane.search, watched)
         stepwise = set(watched)
         for group in alike([one for one in again if one not in stepwise]):
-            self._answer(list(search_whole(self.translator, group).items()))
+            self._answer(lane, list(search_whole(self.translator, group).items()))
 
-    def _chosen(self, more: bool) -> list[Waiting]:
+    def _chosen(self, lane: Lane, more: bool) -> list[Waiting]:
         """Those who join now: they are moved out of the queue."""
-        if not self._ready:
-            return []
-        live = self._search.live if self._search is not None else 0
-        free = self.places - live
-        crowded = len(self._ready) > free
-        if live and (free < 1 or (crowded and free < self.share * self.places)):
-            return []
-        ready = self._ready = [entry for entry in self._ready if not entry.left]
-        if not ready or any(entry.job.alone for entry in self._entries.values()):
-            return []
-        if ready[0].job.alone:
-            chosen = [] if live or more else ready[:1]
-        else:
-            cost = self._search.cost if self._search is not None else 0
-            chosen = self._near(ready, free, self.room.tokens - cost, not live)
-            left = self.room.wait - (time.monotonic() - ready[0].accepted)
-            if len(chosen) == len(ready) < free and left > 0 and not live and not more and not self._draining:
-                with self._lock:
-                    if not self._fresh:
-                        self._sleep(left)
+        with self._choosing:
+            live, chosen = lane.live, list[Waiting]()
+            free = self.places - live
+            crowded = len(self._ready) > free
+            full = live and (free < 1 or (crowded and free < self.share * self.places))
+            if not self._ready or full or (lane.number and not self._calls(lane)):
                 return []
-        taken = set(chosen)
-        self._ready = [entry for entry in ready if entry not in taken]
-        with self._lock:
-            self._begin(chosen)
-        return chosen
+            ready = self._ready = [entry for entry in self._ready if not entry.left]
+            if not ready or any(entry.job.alone for entry in lane.entries.values()):
+                return []
+            if ready[0].job.alone:
+                chosen = [] if live or more else ready[:1]
+            else:
+                chosen = self._near(ready, free, self.room.tokens - lane.cost, not live)
+                left = self.room.wait - (time.monotonic() - ready[0].accepted)
+                if len(chosen) == len(ready) < free and left > 0 and not live and not more and not self._draining:
+                    with self._lock:
+                        if not self._fresh:
+                            self._sleep(left)
+                    return []
+            taken = set(chosen)
+            self._ready = [entry for entry in ready if entry not in taken]
+            with self._lock:
+                self._begin(chosen)
+                if self._ready:
+                    self._changed.notify_all()  # another lane may have room for them
+            return chosen
 
     def _near(self, ready: Sequence[Waiting], places: int, tokens: int, first: bool) -> list[Waiting]:
         """The oldest, and those whose lengths are nearest to its own, as many as fit; longest first."""
@@ -300,67 +333,67 @@ class TranslationWorker(Worker[Wanted, Any]):
             chosen.append(entry)
         return sorted(chosen, key=lambda entry: -length(entry))
 
-    def _add(self, search: Running, group: Sequence[Asking]) -> None:
+    def _add(self, lane: Lane, search: Running, group: Sequence[Asking]) -> None:
         try:
             search.add(group)
         except Exception as error:
             if len(group) == 1:
-                self._answer([(group[0], error)])
+                self._answer(lane, [(group[0], error)])
                 if not search.live:
-                    self._search = None
+                    lane.search = None
                 return
             for asking in group:
-                if self._search is None:
-                    self._search = Running(self.translator)
-                self._add(self._search, [asking])
+                if lane.search is None:
+                    lane.search = Running(self.translator)
+                self._add(lane, lane.search, [asking])
 
     # ------------------------------------------------------------ what comes of it
 
-    def _step(self, search: Running) -> None:
+    def _step(self, lane: Lane, search: Running) -> None:
         try:
             done = search.step()
         except Exception as error:
-            self._failed(error)
+            self._failed(lane, error)
             return
         answers: list[tuple[Asking, Any]] = []
         for asking in done:
             results = _tried(asking.finish)
             if results is None:
-                self._again.append(asking)
+                lane.again.append(asking)
             else:
                 answers.append((asking, results))
         if not search.live:
-            self._search = None
-        self._answer(answers)
-        self._send(search)
+            lane.search = None
+        self._answer(lane, answers)
+        self._send(lane, search)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, lane: Lane, error: Exception) -> None:
         """A step could not be taken, and nobody knows whose fault it was: each is searched by itself, once."""
-        self._search = None
-        askings = list(self._entries)
+        lane.search = None
+        askings = list(lane.entries)
         if len(askings) == 1:
-            self._answer([(askings[0], error)])
+            self._answer(lane, [(askings[0], error)])
             return
         for asking in askings:
             asking.forget()
-        with self._lock:  # back into the queue, before all others
-            alone = [entry for entry in self._entries.values() if not entry.left]
-            self._running.clear()
-            self._queue = dict.fromkeys([*alone, *self._queue])
+        alone = [entry for entry in lane.entries.values() if not entry.left]
         for entry in alone:
             entry.job.alone = True
-        self._ready = alone + self._ready
-        self._entries.clear()
-        self._groups.clear()
-        self._again.clear()
+        with self._choosing, self._lock:  # back into the queue, before all others
+            for entry in lane.entries.values():
+                self._running.pop(entry, None)
+            self._queue = dict.fromkeys([*alone, *self._queue])
+            self._ready = alone + self._ready
+            lane.clear()
+            self._changed.notify_all()
 
-    def _answer(self, answers: Sequence[tuple[Asking, Any]]) -> None:
-        self._deliver([(self._left(asking), answer) for asking, answer in answers])
+    def _answer(self, lane: Lane, answers: Sequence[tuple[Asking, Any]]) -> None:
+        self._deliver([(self._left(lane, asking), answer) for asking, answer in answers])
 
-    def _send(self, search: Running) -> None:
+    def _send(self, lane: Lane, search: Running) -> None:
         """What is certain by now, to those who want to see it grow."""
         for asking, rows in search.rows.items():
-            wanted = self._entries[asking].job
+            wanted = lane.entries[asking].job
             if wanted.mailbox is None:
                 continue
             text = asking.certain(search.decoding, rows)

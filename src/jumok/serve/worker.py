@@ -1,4 +1,4 @@
-"""Jobs go from the event loop to one thread that computes, and their answers come back.
+"""Jobs go from the event loop to a thread that computes (or a few), and their answers come back.
 
 The loop's side only ever counts and notes: it takes jobs in while there is room, and hears of clients that have left
 and of time that has passed. All that computes happens in the thread. Between them stand a lock that nobody holds for
@@ -44,8 +44,9 @@ class Entry(Generic[Job, Answer]):
 class Worker(Generic[Job, Answer]):
     """The life of a queue and its thread; what the thread does in one `_turn` is the business of the kinds of it."""
 
-    def __init__(self, name: str, room: Room) -> None:
-        self.name, self.room = name, room
+    def __init__(self, name: str, room: Room, count: int = 1) -> None:
+        """`count`: of threads."""
+        self.name, self.room, self.count = name, room, count
         self.served = self.failed = self.cancelled = self.late = self.refused = 0
         self.observe: Callable[[Numbers], None] | None = None  # called in the thread, after each batch
         self._lock = threading.Lock()
@@ -53,7 +54,7 @@ class Worker(Generic[Job, Answer]):
         self._queue: dict[Entry[Job, Answer], None] = {}  # in the order they came
         self._running: dict[Entry[Job, Answer], None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._open = 0  # futures without an answer; the loop's own
         self._idle: asyncio.Event | None = None
         self._draining = self._closed = False
@@ -71,15 +72,18 @@ class Worker(Generic[Job, Answer]):
 
     @property
     def alive(self) -> bool:
-        """Whether there is a thread that works."""
-        return self._thread is not None and self._thread.is_alive() and not self._closed
+        """Whether there are threads that work."""
+        return bool(self._threads) and all(one.is_alive() for one in self._threads) and not self._closed
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """From now on jobs are accepted, on this loop's thread."""
-        assert self._thread is None, "a worker starts once"
+        assert not self._threads, "a worker starts once"
         self._loop, self._idle = loop, asyncio.Event()
-        self._thread = threading.Thread(target=self._main, name=f"jumok-{self.name}", daemon=True)
-        self._thread.start()
+        for number in range(self.count):
+            name = f"jumok-{self.name}" + f"-{number + 1}" * bool(number)
+            self._threads.append(threading.Thread(target=self._main, args=(number,), name=name, daemon=True))
+        for thread in self._threads:
+            thread.start()
         atexit.register(self._end)
 
     async def drain(self) -> None:
@@ -107,12 +111,13 @@ class Worker(Generic[Job, Answer]):
         self._end()
 
     def _end(self) -> None:
-        """Wait for the thread: one that computes while Python ends takes the whole process down with it."""
+        """Wait for the threads: one that computes while Python ends takes the whole process down with it."""
         self._closed = True
         with self._lock:
             self._changed.notify_all()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(ENDING)
+        if threading.current_thread() not in self._threads:
+            for thread in self._threads:
+                thread.join(ENDING)
             atexit.unregister(self._end)
 
     def _accept(self, jobs: Sequence[tuple[Job, int]], seconds: float | None) -> list[Entry[Job, Answer]]:
@@ -133,7 +138,7 @@ class Worker(Generic[Job, Answer]):
                 raise Full(min(MOST, max(LEAST, math.ceil(self._each * (len(self._queue) + len(self._running))))))
             self._queue.update(dict.fromkeys(entries))
             self._arrived(entries)
-            self._changed.notify()
+            self._changed.notify_all()
         self._watch(entries, loop, allowed)
         return entries
 
@@ -169,7 +174,7 @@ class Worker(Generic[Job, Answer]):
             entry.left = True
             if entry in self._queue:
                 del self._queue[entry]
-                self._changed.notify()
+                self._changed.notify_all()
         self._open -= 1
         if self._open == 0 and self._idle is not None:
             self._idle.set()
@@ -189,24 +194,28 @@ class Worker(Generic[Job, Answer]):
 
     # ------------------------------------------------------------ the thread's side
 
-    def _main(self) -> None:
+    def _main(self, number: int) -> None:
         while not self._closed:
             try:
-                self._turn()
+                self._turn(number)
             except BaseException as error:  # ours; but whoever waits must hear of it, and the others go on
                 log.exception("%s: a batch could not be computed", self.name)
-                self._deliver([(entry, error) for entry in list(self._running)])
-                self._broken()
+                self._deliver([(entry, error) for entry in self._hands(number)])
+                self._broken(number)
 
-    def _turn(self) -> None:
-        """One piece of work, or the wait for one."""
+    def _turn(self, number: int) -> None:
+        """One piece of work of this thread, or the wait for one."""
         raise NotImplementedError
+
+    def _hands(self, number: int) -> list[Entry[Job, Answer]]:
+        """What this thread has taken out of the queue and not answered."""
+        return list(self._running)
 
     def _arrived(self, entries: Sequence[Entry[Job, Answer]]) -> None:
         """These are in the queue now; `_lock` is held."""
 
-    def _broken(self) -> None:
-        """After an error of ours: begin anew."""
+    def _broken(self, number: int) -> None:
+        """After an error of ours: this thread begins anew."""
 
     def _sleep(self, seconds: float | None = None) -> None:
         """Until something changes; `_lock` is held."""

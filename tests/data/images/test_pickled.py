@@ -129,7 +129,7 @@ def test_a_shape_that_the_bytes_do_not_fill_is_damage() -> None:
 
 
 def test_cut_off_or_scratched_it_is_told_and_nothing_else_happens() -> None:
-    rng = random.Random()
+    rng = random.SystemRandom()
     whole = pickle.dumps(content(), 2)
     for _ in range(40):
         with pytest.raises(BadInput, match=r"^x: damaged, cut off"):

@@ -334,7 +334,7 @@ def test_what_is_no_picture_is_said(data: bytes, words: str) -> None:
 
 
 def test_whatever_the_bytes_are_it_is_pixels_or_a_bad_picture() -> None:
-    rng = random.Random()
+    rng = random.SystemRandom()
     whole = [saved(noise(24, 17), kind) for kind in ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "JPEG2000")]
     assert all(is_picture(data[:16]) for data in whole)
     bad = 0
@@ -380,7 +380,7 @@ def test_threads_decode_side_by_side() -> None:
 @pytest.mark.parametrize("how", ["crop", "squash", "pad"])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_every_way_gives_the_size(how: Any, channels: int) -> None:
-    rng = random.Random()
+    rng = random.SystemRandom()
     for _ in range(30):
         pixels = noise(rng.randint(1, 60), rng.randint(1, 60), channels)
         size = (rng.randint(1, 40), rng.randint(1, 40))
