@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
 TIMES = 10  # the capacity
 GROUP = 16  # sentences of a request
-LINES, GROUP_LINES, FLOOD_LINES = 64, 8, 800  # connections: so many that the queue (256) is never full, but in a flood
+LINES, GROUP_LINES, FLOOD_LINES = 160, 8, 800  # connections: so many that the queue (256) is never full, but in a flood
 # As `jumok translate --input F --output G` does it; told is the time without loading. Again for each line of stdin
 OFFLINE = """
 import sys, time
@@ -323,6 +323,7 @@ def table(found: dict[str, Any]) -> str:
         f"{flood['recovery_seconds']:.1f} |",
         f"| SIGTERM with {end['open_when_told']} requests open: of those without an answer; exit code; seconds | "
         f"{end['unanswered_of_before']}; {end['exit_code']}; {end['seconds_to_end']:.1f} |",
+        f"| … sent after it: without an answer, as the door was closed | {end['unanswered_of_after']} |",
         f"| {left['held']:.0f} clients that hang up: seconds until their places are free | "
         f"{left['seconds_until_free']:.2f} |",
     ]

@@ -244,3 +244,26 @@ def test_a_stream_that_nobody_reads_any_more_is_searched_no_more() -> None:
         assert worker.cancelled == 1
         service.until(lambda: service.service.running == 0)
         assert b'code="499",route="/v1/translate"' in service.service.measures.text()
+
+
+@pytest.mark.parametrize("offer", [b"Upgrade: h2c", b"upgrade:websocket", b"UPGRADE:\th2c, foo/2"])
+def test_an_offer_to_speak_something_else_is_not_taken_and_takes_nothing(service: Running, offer: bytes) -> None:
+    """Java's client makes one with its first request, and the body is meant."""
+    head = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAEAAEAAAAIAAAAB\r\n" + offer + b"\r\n"
+    asked = ASK.replace(b"\r\n", b"\r\n" + head, 1)
+    with service.connect() as connection:
+        for _ in range(2):
+            connection.sendall(asked)
+            code, _, body = answered(connection)
+            assert code == 200
+            assert json.loads(body)
+
+
+def test_an_offer_that_comes_in_pieces_is_refused_in_words(service: Running) -> None:
+    asked = ASK.replace(b"\r\n", b"\r\nConnection: Upgrade\r\nUpg|rade: h2c\r\n", 1)
+    one, _, other = asked.partition(b"|")
+    with service.connect() as connection:
+        connection.sendall(one)
+        time.sleep(0.1)
+        connection.sendall(other)
+        refused(connection, 400)

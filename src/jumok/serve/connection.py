@@ -3,11 +3,15 @@
 uvicorn waits for ever for the head of a first request, keeps a head of any size, and tells an application that its
 client has left only if it asks. Here a head must come in time and stay within its size, a connection too many is told
 so, and the task that answers a client that has left is cancelled, which costs nothing while nobody does.
+
+Only HTTP/1.1 is spoken: who offers to change to something else (Java's client offers HTTP/2 with every first request)
+is answered as if he had not, as the standard allows. The parser would leave his body unread.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from pydantic_core import to_json
@@ -20,8 +24,16 @@ RAW = 8  # bytes of a body's frames for each byte that it may have, at most
 PIPELINED = 32  # requests that may wait behind the one that is answered; one read could bring ten thousand
 
 
+UPGRADE = re.compile(rb"\nupgrade(?=:)", re.IGNORECASE)
+HEAD_ENDS = b"\r\n\r\n"
+
+
 class _TooMany(Exception):
     """More requests behind each other than may wait: the parser stops where they are too many."""
+
+
+class _Unreadable(Exception):
+    """The parser would not read the body of this request."""
 
 
 class Connection(HttpToolsProtocol):
@@ -58,7 +70,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._received += len(data)
-        super().data_received(data)
+        super().data_received(_without_upgrade(data) if self._in_head else data)
         if self.transport.is_closing():
             return
         if self._in_head:
@@ -84,6 +96,8 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_is_here()
+        if self.parser.should_upgrade():  # the word came in two pieces, or behind another request
+            raise _Unreadable
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -134,6 +148,13 @@ class Connection(HttpToolsProtocol):
             self.refuse(Problem(408, "slow", f"a head must come within {self.settings.head_seconds:g} s"))
         elif not self.transport.is_closing():
             self.transport.close()
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """A piece of a head in which nobody offers to speak something else; its size stays."""
+    end = data.find(HEAD_ENDS)
+    head = data if end < 0 else data[:end]
+    return UPGRADE.sub(b"\nignored", head) + data[len(head) :]
 
 
 def connection_kind(settings: Settings) -> type[Connection]:

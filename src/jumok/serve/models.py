@@ -133,6 +133,8 @@ class Models:
             if names.count(name) > 1:
                 raise BadInput(f'two runs have the name "{name}": give one of them another, --run NAME=DIR')
         pairs = {name: _pair(name, text, names) for name, text in (languages or {}).items()}
+        for _, path in given:  # what is wrong with the last of them is said before the first is loaded
+            _task(path)
         served = [_loaded(name, path, device, precision, engine, room, pairs.get(name), say) for name, path in given]
         if precision != "float32" and all(one.precision == "float32" for one in served):
             raise BadInput(
@@ -221,6 +223,13 @@ def _pair(name: str, text: str, names: Sequence[str]) -> tuple[str, str]:
     return source, target
 
 
+def _task(path: Path) -> str:
+    task: str = api.task_of(path)
+    if task not in SERVED:
+        raise BadInput(f"{path} has learned {task}, which is not served. Served are: {', '.join(SERVED)}")
+    return task
+
+
 def _loaded(
     name: str,
     path: Path,
@@ -231,9 +240,7 @@ def _loaded(
     languages: tuple[str, str] | None,
     say: Say,
 ) -> Served:
-    task = api.task_of(path)
-    if task not in SERVED:
-        raise BadInput(f"{path} has learned {task}, which is not served. Served are: {', '.join(SERVED)}")
+    task = _task(path)
     if task == "translation":
         return _translator(name, path, device, precision, engine, room, languages, say)
     if languages is not None:
