@@ -41,6 +41,7 @@ from jumok.cli import (
     runs,
     score,
     serve,
+    studio,
     tokenizer,
     train,
     translate,
@@ -106,6 +107,7 @@ app.command("fonts")(fonts.fonts)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("serve")(serve.serve)
+app.command("studio")(studio.studio)
 app.command("attend")(attend.attend)
 app.command("describe")(describe.describe)
 app.command("align")(align.align)

@@ -39,6 +39,7 @@ from jumok.tasks.translator import Translator
 
 Numbers = NDArray[np.float32]
 BEST = 5  # words of a prediction that are shown
+Call = tuple[tuple[Any, ...], Tensor]  # what went into a module, and what came out
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +105,16 @@ def steps_of(
     translator: Translator,
     sentence: str,
     word: str,
-    target: str | None = None,
+    target: str | Sequence[int] | None = None,
     view: View | None = None,
     tokens: bool = False,
+    ended: bool = True,
 ) -> Steps:
     """The steps for a target word, given by its number (from 1) or as it is written; with `tokens` for a token.
 
     `<eos>` is the last of them, unless the model's own translation was cut. Where no translation is given, it is the
     model's own. `view` chooses a Transformer's layer, head (without one: 0) and kind; for "self" the word is one of the
-    source.
+    source. Of a translation given as token ids, `ended` says whether the model ended it itself.
     """
     view = view or View()
     model = translator.model.eval()
@@ -120,12 +122,13 @@ def steps_of(
     require_numbers(model)
     translator.refuse_long([sentence])
     cut = translator.source.encode_with_offsets(sentence.strip()).ids
-    written, ended = [] if target is None else translator.target.encode([target])[0], True
+    text = target if isinstance(target, str) else None
+    written = [int(id) for id in target or ()] if text is None else translator.target.encode([text])[0]
     if target is None:
         best = translator.nbest([sentence])[0][0]
         written, ended = list(best.ids), best.finished
     words = Vocabulary(translator.source, translator.target)
-    read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), target, ended)
+    read = Read((*translator.before, *cut, END), (START, *written), words, sentence.strip(), text, ended)
     queries, keys = read.sides(view.kind)
     assert queries is not None
     assert keys is not None
@@ -166,7 +169,7 @@ def _recurrent(
     if isinstance(decoder, BahdanauDecoder):
         combine = decoder.readout
     assert combine is not None
-    with _kept(tap) as looked, _kept(combine) as combined:
+    with kept(tap) as looked, kept(combine) as combined:
         memory = model.encode(source)
         cache = model.start(memory, 1, len(read))
         for position, token in enumerate(read):
@@ -213,47 +216,56 @@ def _multi_head(
     model: EncoderDecoder, tap: Tap, head: int, place: int, keys: Tokens, forward: Callable[[], Tensor]
 ) -> tuple[list[Step], Tensor]:
     """All positions at once, as in training: what the causal mask hides is there, and hidden."""
-    with _kept(tap) as looked:
+    with kept(tap) as looked:
         hidden = forward()
-    (query, key, value, mask, scorer, bias, causal, _), output = looked[-1]
+    rotary = isinstance(model, Transformer) and model.section.position == "rotary"
+    steps = head_steps(tap, looked[-1], head, place, keys.tokens, rotary)
+    return steps, model.head(hidden[0]).float().softmax(dim=-1)
+
+
+def head_steps(
+    tap: Tap, call: Call, head: int, place: int, labels: Sequence[str], rotary: bool = False, row: int = 0
+) -> list[Step]:
+    """The steps of one head for one query, out of what went through its tap (`kept`), of any model. `labels` name the
+    keys; what comes behind them is padding. `row`: which text of the batch."""
+    (query, key, value, mask, scorer, bias, causal, _), output = call
+    count, width, labels = len(labels), query.size(-1), tuple(labels)
     weights = attention_weights(query, key, mask, scorer, bias, causal)
-    scores = scorer(query, key)[0, head, place]
-    width, labels = query.size(-1), keys.tokens
-    rotary = model.section.position == "rotary" and tap.kind != "cross" if isinstance(model, Transformer) else False
-    turned = ", turned by its position" if rotary else ""
+    scores = scorer(query, key)[row, head, place, :count]
+    turned = ", turned by its position" if rotary and tap.kind != "cross" else ""
     looks, seen = ("x", "m") if tap.kind == "cross" else ("x", "x")
     steps = [
-        Step("q", "query", f"q = {looks} W^Q{turned} (d_k = {width})", _numbers(query[0, head, place])),
-        Step("k", "keys", f"k_s = {seen}_s W^K{turned}", _numbers(key[0, head]), labels),
-        Step("v", "values", f"v_s = {seen}_s W^V", _numbers(value[0, head]), labels),
+        Step("q", "query", f"q = {looks} W^Q{turned} (d_k = {width})", _numbers(query[row, head, place])),
+        Step("k", "keys", f"k_s = {seen}_s W^K{turned}", _numbers(key[row, head, :count]), labels),
+        Step("v", "values", f"v_s = {seen}_s W^V", _numbers(value[row, head, :count]), labels),
         Step("q·k/√d_k", "scaled scores", f"q · k_s / √{width}", _numbers(scores), labels),
     ]
     if bias is not None:
-        row = bias[0, head, place]
-        steps.append(Step("+ b", "with the bias of distance", "q · k_s / √d_k + b_s", _numbers(scores + row), labels))
-        scores = scores + row
+        added = bias[row if len(bias) > 1 else 0, head, place, :count]
+        steps.append(Step("+ b", "with the bias of distance", "q · k_s / √d_k + b_s", _numbers(scores + added), labels))
+        scores = scores + added
     open_ = torch.ones_like(scores, dtype=torch.bool)
     if mask is not None:
-        open_ &= mask.reshape(-1, mask.size(-1))[0]
+        open_ &= mask[row].reshape(-1, mask.size(-1))[0, :count]
     if causal:
-        open_ &= causal_mask(query.size(-2), key.size(-2), query.device)[place]
+        open_ &= causal_mask(query.size(-2), key.size(-2), query.device)[place, :count]
     masked = scores.masked_fill(~open_, float("-inf"))
     hides = "−∞ for what comes later" if causal else "−∞ for padding: none here"
-    steps += [
+    return [
+        *steps,
         Step("mask", "masked scores", hides, _numbers(masked), labels),
-        Step("softmax", "attention weights", "α = softmax over s", _numbers(weights[0, head, place]), labels),
-        Step("Σ", "attention value", "Σ_s α_s v_s, before W^O", _numbers(output[0, head, place])),
+        Step("softmax", "attention weights", "α = softmax over s", _numbers(weights[row, head, place, :count]), labels),
+        Step("Σ", "attention value", "Σ_s α_s v_s, before W^O", _numbers(output[row, head, place])),
     ]
-    return steps, model.head(hidden[0]).float().softmax(dim=-1)
 
 
 # ---------------------------------------------------------------- parts
 
 
 @contextmanager
-def _kept(module: nn.Module) -> Iterator[list[tuple[tuple[Any, ...], Tensor]]]:
+def kept(module: nn.Module) -> Iterator[list[Call]]:
     """What goes into a module and what comes out, call by call."""
-    calls: list[tuple[tuple[Any, ...], Tensor]] = []
+    calls: list[Call] = []
     handle = module.register_forward_hook(lambda _module, inputs, output: calls.append((inputs, output)))
     try:
         yield calls

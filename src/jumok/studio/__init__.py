@@ -1,0 +1,1 @@
+"""A page where people look: `jumok studio`."""

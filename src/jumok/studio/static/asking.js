@@ -1,0 +1,124 @@
+// What the page asks the studio, and what it was told: kept by question, so that an offline page can answer the same.
+import { ask, keep, token } from "./token.js";
+
+const MOST = 24 << 20; // bytes of answers that are kept for one view
+
+// An error for people.
+export class Wrong extends Error {
+  constructor(message, todo = "", status = 0) {
+    super(message);
+    this.name = "Wrong";
+    [this.todo, this.status] = [todo, status];
+  }
+}
+
+const key = (path, body) => JSON.stringify([path, body ?? null]);
+const saved = document.getElementById("offline");
+export const offline = saved ? JSON.parse(saved.textContent) : null;
+
+const unpacked = (text) => {
+  const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+  return new Float32Array(bytes.buffer);
+};
+const packed = (data) => {
+  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  const parts = [];
+  for (let at = 0; at < bytes.length; at += 0x8000) parts.push(String.fromCharCode(...bytes.subarray(at, at + 0x8000)));
+  return btoa(parts.join(""));
+};
+
+export class Recorder {
+  constructor() {
+    [this.kept, this.bytes] = [new Map(), 0];
+  }
+
+  keep(path, body, value, bytes) {
+    const question = key(path, body);
+    this.drop(question);
+    this.kept.set(question, { value, bytes });
+    this.bytes += bytes;
+    for (const oldest of [...this.kept.keys()]) {
+      if (this.bytes <= MOST || oldest === question) break;
+      this.drop(oldest);
+    }
+  }
+
+  drop(question) {
+    this.bytes -= this.kept.get(question)?.bytes ?? 0;
+    this.kept.delete(question);
+  }
+
+  // For the offline page: plain JSON.
+  answers() {
+    return [...this.kept].map(([question, { value }]) => [question, value.data instanceof Float32Array && value.shape
+      ? { floats: packed(value.data), shape: value.shape, about: value.about } : { json: value }]);
+  }
+}
+
+const asked = async (path, body, options, t) => {
+  const headers = body === undefined ? {} : { "Content-Type": "application/json" };
+  let response;
+  try {
+    response = await fetch(path, {
+      method: body === undefined ? "GET" : "POST", body: body === undefined ? undefined : JSON.stringify(body),
+      headers: { ...headers, ...options.headers }, signal: options.signal, credentials: "omit",
+    });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Wrong(t("gone"));
+  }
+  if (response.ok) return response;
+  const told = await response.json().then((content) => content.error, () => null);
+  throw new Wrong(told?.message ?? `${response.status} ${response.statusText}`, told?.what_to_do, response.status);
+};
+
+// json, floats, act and events for one view; `t` speaks for the shell, `signal` ends what is under way.
+export const asker = (recorder, t, signal) => {
+  const answers = offline && new Map(offline.answers);
+  const remembered = (path, body) => {
+    const found = answers.get(key(path, body));
+    if (!found) throw new Wrong(t("absent"));
+    if (!found.floats && found.floats !== "") return found.json;
+    return { data: unpacked(found.floats), shape: found.shape, about: found.about };
+  };
+  const json = async (path, body) => {
+    if (offline) return structuredClone(remembered(path, body));
+    const text = await (await asked(path, body, { signal }, t)).text();
+    const value = JSON.parse(text);
+    recorder.keep(path, body, value, text.length);
+    return structuredClone(value); // what the page does to it does not change what was told
+  };
+  const floats = async (path, body) => {
+    if (offline) return remembered(path, body);
+    const response = await asked(path, body, { signal }, t);
+    const shape = (response.headers.get("X-Shape") || "").split(",").filter(Boolean).map(Number);
+    const about = JSON.parse(response.headers.get("X-About") || "{}");
+    const data = new Float32Array(await response.arrayBuffer());
+    recorder.keep(path, body, { data, shape, about }, data.byteLength);
+    return { data, shape, about };
+  };
+  const act = async (path, body = {}) => {
+    if (offline) throw new Wrong(t("absent"));
+    let wrong = false;
+    for (;;) {
+      const given = token() ?? await ask(t, wrong);
+      if (!given) throw new DOMException("nobody gave the token", "AbortError");
+      try {
+        return await (await asked(path, body, { signal, headers: { "X-Jumok-Token": given } }, t)).json();
+      } catch (error) {
+        if (error.status !== 401) throw error;
+        keep(null);
+        wrong = true;
+      }
+    }
+  };
+  const events = (path, handler) => {
+    if (offline) return () => {};
+    const source = new EventSource(path);
+    source.onmessage = (event) => handler(JSON.parse(event.data));
+    const close = () => source.close();
+    signal.addEventListener("abort", close);
+    return close;
+  };
+  return { json, floats, act, events };
+};

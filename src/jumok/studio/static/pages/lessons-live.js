@@ -1,0 +1,79 @@
+// What a lesson computes at once: sliders, and the curves or maps that Python gives for them.
+import { plot } from "./train-plot.js";
+
+const shownPower = (value) => String(2 ** Math.round(value));
+
+// lesson.live: {about, sliders, names, facts}; the values of the sliders are in the state, as v.KEY
+export const livePart = async (context, lesson) => {
+  const { make, t, controls } = context;
+  const { sliders, names, about, facts: factsTitle } = lesson.live;
+  const named = (key) => names[key] ?? key;
+  const valueOf = ({ key, low, high, value }) => {
+    const asked = context.state[`v.${key}`];
+    return typeof asked === "number" && asked >= low && asked <= high ? asked : value;
+  };
+  const place = make("div", { class: "lessons-live-place" });
+  const facts = make("dl", { class: "lessons-facts", "aria-live": "polite" });
+  let chart = null;
+  let maps = null;
+  let turn = 0;
+
+  const drawMaps = (found) => {
+    const entries = Object.entries(found.maps);
+    const count = entries[0][1].length;
+    const labels = Array.from({ length: count }, (_, index) => String(index + 1));
+    maps ??= new Map();
+    if (maps.count !== count) {
+      maps.count = count;
+      maps.clear();
+      place.replaceChildren(...entries.map(([name, rows]) => {
+        const map = context.matrix({ label: named(name), rows: labels, columns: labels, data: Float32Array.from(rows.flat()), scale: 1, bright: true, height: 300 });
+        maps.set(name, map);
+        return make("figure", { class: "lessons-map" }, make("figcaption", { text: named(name) }), map);
+      }));
+      place.classList.add("lessons-maps");
+      return;
+    }
+    for (const [name, rows] of entries) maps.get(name).update({ data: Float32Array.from(rows.flat()) });
+  };
+  const drawLines = (found) => {
+    const options = {
+      label: `${lesson.title}: ${named(found.y)}`,
+      x: { label: named(found.x), log: found.log_x },
+      y: { label: named(found.y), log: found.log, min: found.range[0] ?? undefined, max: found.range[1] ?? undefined },
+      series: Object.entries(found.lines).map(([name, points], index) => ({ name: named(name), points, index, dots: found.dots })),
+    };
+    if (chart) chart.update(options);
+    else {
+      chart = plot(context, { ...options, height: 300 });
+      place.replaceChildren(chart);
+    }
+  };
+  const compute = async () => {
+    const mine = (turn += 1);
+    const values = Object.fromEntries(sliders.map((slider) => [slider.key, valueOf(slider)]));
+    const found = await context.json("/api/lessons/live", { name: lesson.name, values });
+    if (mine !== turn) return;
+    if (Object.keys(found.maps).length) drawMaps(found);
+    else drawLines(found);
+    facts.replaceChildren(...Object.entries(found.facts).map(([name, value]) => make("div", {},
+      make("dt", { text: named(name) }), make("dd", { class: "number", text: context.shown(value) }))));
+    facts.hidden = !Object.keys(found.facts).length;
+  };
+  const bar = make("div", { class: "bar" }, sliders.map((slider) => controls.slider(slider.label, {
+    min: slider.low, max: slider.high, step: slider.step, value: valueOf(slider), shown: slider.power ? shownPower : context.shown,
+  }, (value) => {
+    context.set({ [`v.${slider.key}`]: value });
+    compute();
+  })));
+  for (const [index, input] of [...bar.querySelectorAll("input")].entries()) {
+    const tell = () => input.setAttribute("aria-valuetext", (sliders[index].power ? shownPower : context.shown)(input.valueAsNumber));
+    input.addEventListener("input", tell);
+    tell();
+  }
+  const element = make("section", { class: "card lessons-live", "aria-labelledby": "lessons-try" },
+    make("h3", { id: "lessons-try", text: t("tryIt") }), make("p", { text: about }), bar, place,
+    factsTitle ? make("p", { class: "quiet lessons-facts-title", text: factsTitle }) : null, facts);
+  await compute();
+  return element;
+};

@@ -1,0 +1,115 @@
+"""Any view as PNG, SVG or one offline page, opened again in the browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from studio_server import NUMBERS, Studio, shown
+
+from jumok.studio import assets
+from jumok.studio.offline import MARK, modules, offline_page
+
+pytestmark = pytest.mark.browser
+VIEW = "#/lessons?text=%3Cimg%20src%3Dx%3E&pin='2.3&head=first"
+WORDS = {"png": "Picture (PNG)", "svg": "Drawing (SVG)", "html": "Offline page (HTML)"}
+
+
+def save(page: Any, kind: str, folder: Path) -> Path:
+    page.click(".menu summary")
+    with page.expect_download() as told:
+        page.click(f"text={WORDS[kind]}")
+    assert told.value.suggested_filename == f"jumok-lessons.{kind}"
+    path = folder / told.value.suggested_filename
+    told.value.save_as(path)
+    return path
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_picture_shows_the_view(scratch: Studio, open_page: Callable[..., Any], tmp_path: Path, theme: str) -> None:
+    page = open_page(VIEW, theme=theme, viewport={"width": 900, "height": 700})
+    page.wait_for_timeout(200)
+    path = save(page, "png", tmp_path)
+    box = page.locator("#view").bounding_box()
+    with Image.open(path) as image:
+        assert image.size == (2 * round(box["width"]), 2 * round(box["height"]))
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    paper = {"light": (252, 252, 251), "dark": (20, 23, 28)}[theme]
+    field = {"light": (10, 10, 250), "dark": (250, 10, 10)}[theme]
+    assert np.abs(pixels[2, 2] - paper).max() <= 2
+    canvas = page.locator("#coloured").bounding_box()
+    x, y = (int(2 * (canvas[side] + canvas[size] / 2 - box[side])) for side, size in (("x", "width"), ("y", "height")))
+    assert np.abs(pixels[y, x] - field).max() <= 2  # in its place
+    screen = np.asarray(Image.open(_screen(page, tmp_path)).convert("RGB").resize(_half(pixels))).astype(int)
+    drawn = np.asarray(Image.open(path).convert("RGB").resize(_half(pixels))).astype(int)
+    assert np.abs(screen - drawn).mean() < 4  # what is seen is what is saved
+
+
+def _screen(page: Any, folder: Path) -> Path:
+    page.evaluate("document.querySelector('.notices').remove()")
+    page.mouse.move(0, 0)
+    page.locator("#view").screenshot(path=folder / "screen.png")
+    return folder / "screen.png"
+
+
+def _half(pixels: np.ndarray[Any, Any]) -> tuple[int, int]:
+    return pixels.shape[1] // 2, pixels.shape[0] // 2
+
+
+def test_drawing_opens_from_a_file(
+    scratch: Studio, open_page: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page(VIEW, viewport={"width": 900, "height": 700})
+    page.wait_for_timeout(200)
+    path = save(page, "svg", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert re.search(r'<svg[^>]* width="\d+" height="\d+"', text)
+    opened = visit(path)
+    assert opened.locator("h1").text_content() == "Lessons"
+    assert "36 numbers, 주목" in opened.locator("svg").text_content()
+    assert "<img src=x>" in opened.locator("svg").text_content()  # as text
+    assert opened.locator("img[src='x']").count() == 0
+    assert all(one.startswith("data:image/png") for one in opened.eval_on_selector_all("img", "a => a.map(i => i.src)"))
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_offline_page_works_without_the_studio(
+    scratch: Studio, open_page: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path, language: str
+) -> None:
+    page = open_page(VIEW, token=True, viewport={"width": 900, "height": 700})
+    path = save(page, "html", tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert scratch.settings.token not in text
+    assert scratch.url not in text
+    opened = visit(path)
+    shown(opened)
+    if language == "ko":
+        opened.click("text=한국어")
+        shown(opened)
+    words = {"en": "36 numbers, 주목", "ko": "숫자 36개, 주목"}
+    assert opened.locator("#heard").text_content() == words[language]
+    assert opened.locator("#tokens bdi").last.text_content() == "<img src=x>"
+    assert opened.locator(".pin").count() == 1  # the state came along
+    assert opened.locator(".pin .number").text_content() == f"{NUMBERS[2, 3]:.3f}".replace("-", "−")
+    assert opened.locator("nav a").count() == 1
+    before = opened.evaluate("document.documentElement.dataset.theme")
+    opened.click(".theme")
+    assert opened.evaluate("document.documentElement.dataset.theme") != before
+    opened.click("text=Fail")  # what was not on the page cannot be asked for, and that is said
+    assert opened.locator(".notice.wrong").count() == 1
+
+
+def test_offline_page_has_all_that_is_imported() -> None:
+    for page in (name[6:-3] for name in assets.files() if re.fullmatch(r"pages/[a-z]+\.js", name)):
+        text = offline_page(page)
+        assert text.count(MARK) == 1
+        assert "static/" not in text.split("<script")[0]
+        for name, source in modules(["shell.js", f"pages/{page}.js"]):
+            for target in re.findall(r"""(?:from|import)\s*["']([^"']+)["']""", source):
+                assert target.removeprefix("studio/") in assets.files(), f"{name} imports {target}"
