@@ -46,7 +46,7 @@ from jumok.training.state import TrainState
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMITS = {"grid": 200.0, "switch": 50.0, "hover": 16.0}
-SHARPER = 12.0  # random weights look everywhere alike; so much larger queries make maps with something to see
+SHARPER = 5.0  # random weights look everywhere alike; so much larger queries make maps with something to see
 
 HOVER = """async ([moves]) => {
   const frame = document.querySelector(".matrix .frame");

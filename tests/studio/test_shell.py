@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from studio_server import Studio, click_cell, holds, shown
@@ -242,6 +242,34 @@ def test_a_run_without_what_the_page_shows_is_said(scratch: Studio, open_page: O
     page.wait_for_selector("#heard")
     assert "run=en-fr" in page.url
     assert page.locator("#run").evaluate("one => one.selectedIndex") == 0
+
+
+def test_the_first_run_is_watched_until_it_is_there(scratch: Studio, open_page: Open, monkeypatch: Any) -> None:
+    """Its progress is in the header, and then it is in the list, also of a page that had no run to show."""
+
+    class Told:
+        states: ClassVar = [{"state": "waiting", "share": 0.0}, {"state": "training", "share": 0.42}]
+        at = 0
+
+        def progress(self, shelf: Any) -> dict[str, Any]:
+            return self.states[self.at] if self.at < 2 else {"state": "ready", "share": 1.0, "name": "tiny"}
+
+    told, real = Told(), scratch.shelf.entries
+    other, tiny = {**real()[0], "name": "pictures", "task": "vision"}, {**real()[0], "name": "tiny", "title": "Tiny"}
+    monkeypatch.setattr(scratch.app.state, "first", told)
+    monkeypatch.setattr(scratch.shelf, "entries", lambda: [other, *([tiny] if told.at == 2 else [])])
+    page = open_page("#/lessons")
+    assert page.locator(".absent").count() == 1
+    holds(page, "document.querySelector('#first').textContent.includes('about to learn')")
+    told.at = 1
+    holds(page, "document.querySelector('#first').textContent.includes('42 %')")
+    assert page.locator("#first progress").evaluate("one => one.value") == 42
+    told.at = 2
+    page.wait_for_selector("text=The Transformer has learned.")
+    assert page.locator("#first").is_hidden()
+    assert page.locator("#run option").all_text_contents() == [other["title"], "Tiny"]
+    page.wait_for_selector("#heard")  # nobody has to choose it
+    assert page.locator("#run").evaluate("one => one.selectedIndex") == 1
 
 
 # ---------------------------------------------------------------- the keyboard

@@ -151,8 +151,11 @@ def test_attention_of_a_checkpoint_is_what_the_model_gives(client: TestClient) -
     assert np.array_equal(np.frombuffer(answer.content, "<f4").reshape(shape), expected.weights)
     assert about["target"] == list(expected.target)
     assert about["own"] == shelf.load("en-fr", update).translate([sentence])[0]
-    refused = client.post("/api/train/attention", json={"run": "en-fr", "update": update + 1, "sentence": sentence})
-    assert refused.status_code == 400
+    gone = client.post("/api/train/attention", json={"run": "en-fr", "update": update + 1, "sentence": sentence})
+    assert json.loads(gone.headers["X-About"]) == {"gone": True}
+    for wrong in ({"run": "../x"}, {"sentence": " "}, {"layer": 99}):
+        body = {"run": "en-fr", "update": update, "sentence": sentence, **wrong}
+        assert client.post("/api/train/attention", json=body).status_code == 400
 
 
 # ---------------------------------------------------------------- what may be started
@@ -272,14 +275,14 @@ def test_page_draws_the_run_and_grows(open_page: Any, studio: Studio, tmp_path: 
     legend = page.locator(".train-legend").first
     assert f"{9 / 29:.3f}" in legend.text_content()
     write(run, train_event(30, 0.125))
-    page.wait_for_function("document.querySelector('.train-legend').textContent.includes('0.125')")
+    until(lambda: page.evaluate("document.querySelector('.train-legend').textContent.includes('0.125')"))
     page.locator(".train-plot canvas").first.focus()
     page.keyboard.press("Home")
     assert "9" in legend.locator("b").first.text_content()
     page.get_by_label("Show the curves of en-fr").check()
     assert "en-fr" in page.url
     page.wait_for_selector(".train-seen canvas")
-    page.wait_for_function("document.querySelector('.train-own').textContent.includes('suis')")
+    until(lambda: page.evaluate("document.querySelector('.train-own').textContent.includes('suis')"))
 
 
 @pytest.mark.full
@@ -292,9 +295,9 @@ def test_start_grow_stop_and_resume_in_the_browser(open_page: Any, studio: Studi
     stop = row.get_by_role("button", name="Stop demo-transformer")
     stop.wait_for()
     value = "document.querySelector('.train-legend').textContent"
-    page.wait_for_function(f"{value}.includes('demo-transformer')")
+    until(lambda: page.evaluate(f"{value}.includes('demo-transformer')"), 60)
     first = page.evaluate(value)
-    page.wait_for_function(f"(before) => {value} !== before", arg=first)
+    until(lambda: page.evaluate(value) != first)
     metrics = elsewhere / "runs" / "demo-transformer" / "metrics.jsonl"
     until(lambda: "valid" in metrics.read_text(encoding="utf-8"), 60)
     axe(page)
@@ -312,7 +315,7 @@ def test_start_grow_stop_and_resume_in_the_browser(open_page: Any, studio: Studi
     slider = page.get_by_label("Checkpoint (update)")
     slider.focus()
     page.keyboard.press("Home")
-    page.wait_for_function("/checkpoint=\\d+/.test(location.hash)")
+    until(lambda: page.evaluate("/checkpoint=\\d+/.test(location.hash)"))
     page.wait_for_selector(".train-seen canvas")
     axe(page)
 
@@ -329,7 +332,7 @@ def test_page_in_both_languages_and_themes(
     assert page.locator("h1").text_content() == {"en": "Train", "ko": "학습"}[language]
     label = {"en": f"Show the curves of {name}", "ko": f"{name}의 곡선 보기"}[language]
     page.get_by_label(label, exact=True).check()
-    page.wait_for_function("document.querySelector('.train-legend').textContent.includes('<i>한글')")
+    until(lambda: page.evaluate("document.querySelector('.train-legend').textContent.includes('<i>한글')"))
     axe(page)
     page.reload()
     shown(page)

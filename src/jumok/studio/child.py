@@ -9,18 +9,17 @@ killed), we do what Ctrl-C does: a training saves all that it needs to be resume
 from __future__ import annotations
 
 import _thread
+import contextlib
+import os
 import runpy
 import signal
-import sys
 import threading
 
 
 def _stop_when_let_go() -> None:
-    try:
-        while sys.stdin.buffer.read(1):
+    with contextlib.suppress(OSError):
+        while os.read(0, 1):  # not sys.stdin: its lock would be held when the interpreter ends
             pass
-    except (OSError, ValueError):
-        pass
     if hasattr(signal, "pthread_kill"):  # to the main thread, so that it also wakes what waits there
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:

@@ -8,6 +8,7 @@ the text itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from jumok.inspect.forced import Side, forced_views
 from jumok.inspect.record import record
 from jumok.inspect.view import View
 from jumok.layers.tap import Tap
-from jumok.studio.comparing import By, Row, Seen, alike, both, rows_told
+from jumok.studio.comparing import Both, By, Row, Seen, alike, both, rows_told
 from jumok.studio.shelf import Shelf
 from jumok.tasks.classifier import encode_texts
 from jumok.trained import TrainedClassifier, TrainedTranslator
@@ -70,13 +71,17 @@ def compared(shelf: Shelf, a: One, b: One, given: Given) -> dict[str, Any]:
         raise BadInput("there is no text to compare them on: write one")
     found = _translators(first, other, given) if isinstance(first, TrainedTranslator) else _readers(first, other, given)
     given = given._replace(target=found.get("target"))
-    kinds = []
+    kinds: list[dict[str, Any]] = []
     for kind in KINDS:
         sizes = [_sizes(model, kind) for model in (first, other)]
-        if all(layers for layers, _ in sizes):
-            seen = [_seen(model, given, Asked(kind)) for model in (first, other)]
-            kinds.append({"kind": kind, "layers": [one for one, _ in sizes], "heads": [one for _, one in sizes]})
-            kinds[-1] |= {"tokens": _names(*seen, "tokens") if alike(*seen) else None, "words": _names(*seen, "words")}
+        if all(size[0] for size in sizes):
+            one, two = (_seen(model, given, Asked(kind)) for model in (first, other))
+            names = {
+                "tokens": _names(one, two, "tokens") if alike(one, two) else None,
+                "words": _names(one, two, "words"),
+            }
+            layers, heads = ([size[place] for size in sizes] for place in (0, 1))
+            kinds.append({"kind": kind, "layers": layers, "heads": heads, **names})
     lacking = [
         side for side, model in (("a", first), ("b", other)) if not any(_sizes(model, kind)[0] for kind in KINDS)
     ]
@@ -87,12 +92,13 @@ def compared(shelf: Shelf, a: One, b: One, given: Given) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def maps(shelf: Shelf, a: One, b: One, given: Given, asked: Asked) -> Any:
-    """`Both`: what the same attention of both shows."""
+def maps(shelf: Shelf, a: One, b: One, given: Given, asked: Asked) -> Both:
+    """What the same attention of both shows."""
     models = loaded(shelf, a, b)
     if isinstance(models[0], TrainedTranslator) and given.target is None:
         given = given._replace(target=models[0].nbest([given.text])[0][0].text)
-    return both(*(_seen(model, given, asked) for model in models), asked.by)
+    first, other = (_seen(model, given, asked) for model in models)
+    return both(first, other, asked.by)
 
 
 def _names(a: Seen, b: Seen, by: By) -> dict[str, Any]:
@@ -138,14 +144,15 @@ def _readers(a: TrainedClassifier, b: TrainedClassifier, given: Given) -> dict[s
     text = given.text if given.second is None else (given.text, given.second)
     if not a.labels:
         return {"sides": [{"number": float(one.measure([text])[0])} for one in (a, b)], "labels": None}
-    found = [dict(zip(one.labels, one.probabilities([text])[0].tolist(), strict=True)) for one in (a, b)]
+    found: list[dict[str, float]] = [
+        dict(zip(one.labels, one.probabilities([text])[0].tolist(), strict=True)) for one in (a, b)
+    ]
     labels = [label for label in a.labels if label in found[1]]
     if not labels:
         raise BadInput("the two runs have no label in common: there is nothing to compare")
-    sides = [
-        {"label": max(one, key=one.__getitem__), "only": [label for label in one if label not in labels]}
-        for one in found
-    ]
+    best = [max(one.items(), key=itemgetter(1))[0] for one in found]
+    only = [[label for label in one if label not in labels] for one in found]
+    sides = [{"label": label, "only": more} for label, more in zip(best, only, strict=True)]
     return {"sides": sides, "labels": labels, "a": _at(found[0], labels), "b": _at(found[1], labels)}
 
 

@@ -49,7 +49,7 @@ class ListAsked(Asked):
 
 async def listed(request: Request) -> Response:
     ask = await asked(request, ListAsked)
-    return json_answer({"lessons": await computed(request, _listed, ask.language, _runs(request))})
+    return json_answer({"lessons": await asyncio.to_thread(_listed, ask.language, _runs(request))})
 
 
 def _listed(language: str, runs: Path) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ class LessonAsked(Asked):
 
 async def lesson(request: Request) -> Response:
     ask = await asked(request, LessonAsked)
-    found = await computed(request, _lesson, _known(ask.name), ask.language, _runs(request))
+    found = await asyncio.to_thread(_lesson, _known(ask.name), ask.language, _runs(request))
     return json_answer({**found, "job": _job(processes_of(request.app), ask.name)})
 
 
@@ -121,7 +121,7 @@ class PictureAsked(Asked):
 
 async def picture(request: Request) -> Response:
     ask = await asked(request, PictureAsked)
-    image = await computed(request, _picture, _known(ask.name), ask.origin, ask.dark, _runs(request))
+    image = await asyncio.to_thread(_picture, _known(ask.name), ask.origin, ask.dark, _runs(request))
     return json_answer({"png": base64.b64encode(image).decode()})
 
 

@@ -35,24 +35,24 @@ class Ask(Asked):
     trained: int | None = None
 
 
-_last: list[tuple[Any, list[Positions]]] = []  # a view asks for the same three times
+_last: list[tuple[Any, Ask, list[Positions]]] = []  # with the loaded run: a view asks for the same three times
 
 
 def _found(shelf: Shelf, ask: Ask) -> list[Positions]:
     if (ask.run is None) == (ask.kind is None):
         raise BadInput("name a run, or the kind of a formula")
     loaded: Any = None if ask.run is None else shelf.load(ask.run)
-    about = loaded if ask.kind is None else (ask.kind, ask.width, ask.trained)
-    for known, found in _last:
-        same = known[0] is about if loaded is not None else known[0] == about
-        if same and known[1] == ask.length:
+    question = ask.model_copy(update={"number": 0})
+    for known, asked_before, found in _last:
+        if known is loaded and asked_before == question:
             return found
     if ask.kind is not None:
         found = [formula(ask.kind, ask.width, 128 if ask.length is None else ask.length, ask.trained)]
+    elif isinstance(getattr(loaded, "model", None), Looker):
+        found = [_patches(loaded.model)]
     else:
-        model = getattr(loaded, "model", None)
-        found = [_patches(model)] if isinstance(model, Looker) else positions_of(loaded, ask.length, ask.trained)
-    _last[:] = [((about, ask.length), found)]
+        found = positions_of(loaded, ask.length, ask.trained)
+    _last[:] = [(loaded, question, found)]
     return found
 
 

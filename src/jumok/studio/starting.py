@@ -58,7 +58,8 @@ def _check(override: str) -> None:
         raise BadInput(f'"{shown}" is not an override: write key=value, for example model.width=64')
     if len(value) > LONGEST_VALUE or not VALUE.fullmatch(value):
         raise BadInput(f'"{shown}": the page takes numbers, words and lists as values; {NOT_HERE}')
-    first, *_, last = key.split(".")
+    parts = key.split(".")
+    first, last = parts[0], parts[-1]
     if first in OURS or (first == "data" and last not in FREE) or key in FILES or last in FILES.get(first, ()):
         raise BadInput(f'"{key}" cannot be changed from the page: {NOT_HERE}')
     if first == "data" and any(mark in value for mark in "{}[]:"):

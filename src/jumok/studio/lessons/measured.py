@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,11 +19,11 @@ from typing import Any
 
 from jumok.lab import catalogue
 from jumok.lab.experiment import Verdict
-from jumok.lab.report import drawn
 from jumok.lab.results import Result, Seed, code_of, read_result
 
 FILE = Path(__file__).with_name("measured.json.gz")
 STORED = "stored"
+KEPT = 40  # pictures
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Held:
     result: Result
     stamp: int  # changes with the file
     other_code: bool = False
+    title: str = ""  # of the experiment, known without loading it
 
     def told(self) -> dict[str, Any]:
         result = self.result
@@ -59,7 +61,7 @@ def stored() -> dict[str, Held]:
         seeds = [Seed(one["seed"], one["seconds"], one["numbers"]) for one in each["seeds"]]
         verdicts = [Verdict(**{**one, "alone": tuple(one["alone"])}) for one in each["verdicts"]]
         result = Result(each["name"], each["effort"], each["code"], seeds, verdicts, each["judged"])
-        found[each["name"]] = Held(STORED, result, 0)
+        found[each["name"]] = Held(STORED, result, 0, title=each["title"])
     return found
 
 
@@ -84,17 +86,25 @@ def held(name: str, runs: Path) -> list[Held]:
     return [*sorted(found, key=lambda one: -one.stamp), stored()[name]]
 
 
-_DRAWN: dict[tuple[str, str, int], tuple[bytes, bytes]] = {}
+_DRAWN: dict[tuple[str, str, int, bool], bytes] = {}
+_DRAWING = threading.Lock()  # its style is set for a whole process
 
 
 def picture(name: str, one: Held, dark: bool) -> bytes:
     """Its figure as PNG."""
-    key = name, one.origin, one.stamp
-    if key not in _DRAWN:
-        while len(_DRAWN) >= 40:
-            _DRAWN.pop(next(iter(_DRAWN)))
-        _DRAWN[key] = drawn(catalogue.load(catalogue.find(name)), one.result.numbers)
-    return _DRAWN[key][dark]
+    from jumok.inspect.drawing import saved, sheet, style  # matplotlib: when the first one is drawn, not before
+
+    key = name, one.origin, one.stamp, dark
+    with _DRAWING:
+        if key not in _DRAWN:
+            while len(_DRAWN) >= KEPT:
+                _DRAWN.pop(next(iter(_DRAWN)))
+            experiment = catalogue.load(catalogue.find(name))
+            with style("", dark):
+                figure = sheet(*experiment.size)
+                experiment.draw(figure, one.result.numbers)
+                _DRAWN[key] = saved(figure, "png")
+        return _DRAWN[key]
 
 
 # ---------------------------------------------------------------- into the package

@@ -12,6 +12,10 @@ const SHADES = 1024;
 
 export const theme = () => (document.documentElement.dataset.theme === "dark" ? "dark" : "light");
 
+// Pixels of a canvas for one of the page: the screen's, or as many as an export wants.
+export const sharpness = { ratio: 0 };
+export const pixelRatio = () => sharpness.ratio || window.devicePixelRatio || 1;
+
 const mixed = (share, along) => {
   const at = Math.min(Math.max(share, 0), 1) * (along.length - 1);
   const low = Math.min(Math.floor(at), along.length - 2);

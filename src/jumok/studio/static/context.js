@@ -1,6 +1,6 @@
 // What a page is given: words, state, questions to the studio, and the parts that all pages share.
 import { asker } from "./asking.js";
-import { channels, colour, ink, legend, paint, signedColour, signedInk, theme } from "./colour.js";
+import { channels, colour, ink, legend, paint, pixelRatio, signedColour, signedInk, theme } from "./colour.js";
 import * as controls from "./controls.js";
 import { matrix, scaleOf, stamp } from "./matrix.js";
 import { bidi, make, shown, visible } from "./text.js";
@@ -13,7 +13,7 @@ const canvasFor = (signal) => (width, height, draw, label = "") => {
   const element = make("canvas", { role: "img", "aria-label": label });
   let size = [width, height];
   element.redraw = () => {
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = pixelRatio();
     [element.width, element.height] = size.map((side) => Math.max(1, Math.round(side * ratio)));
     [element.style.width, element.style.height] = size.map((side) => `${side}px`);
     const pen = element.getContext("2d");
@@ -43,7 +43,7 @@ export const contextFor = (shell, words) => {
     ...asker(shell.recorder, own, signal),
     make, controls, canvas: canvasFor(signal),
     matrix: (options) => matrix(options, { t: own, signal }), stamp, scaleOf,
-    colour, signedColour, ink, signedInk, channels, paint, legend, css,
+    colour, signedColour, ink, signedInk, channels, paint, legend, css, pixelRatio,
     shown, visible, bidi,
   };
 };

@@ -1,5 +1,6 @@
 // Export of the view that is shown: a drawing (SVG), a picture (PNG), or a page that works without the studio (HTML).
 import { asker, Recorder } from "./asking.js";
+import { sharpness } from "./colour.js";
 
 const SHARP = 2; // pixels of a picture for one of the page
 const [HTML, SVG] = ["http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"];
@@ -85,7 +86,7 @@ const copied = (view, width) => {
     const shape = getComputedStyle(node);
     if (shape.display === "none") return null;
     const result = stood(node);
-    let rules = `{${stylesOf(node, null, plain.of(node))}`;
+    let rules = `{${stylesOf(node, null, plain.of(result))}`;
     if (result.localName !== node.localName) rules += `;width:${shape.width};height:${shape.height};white-space:nowrap;overflow:hidden`;
     rules += "}";
     for (const pseudo of ["::before", "::after"]) {
@@ -138,13 +139,30 @@ const picture = async ({ text, width, height }) => {
   return new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
 };
 
+// Canvases are drawn with as many pixels as a picture has, and then as before.
+const sharply = async (act) => {
+  const again = async (ratio) => {
+    sharpness.ratio = ratio;
+    document.dispatchEvent(new Event("themechange"));
+    await new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
+  };
+  await again(SHARP);
+  try {
+    return act();
+  } finally {
+    await again(0);
+  }
+};
+
 const page = async (shell, t) => {
   const { json } = asker(new Recorder(), t, new AbortController().signal);
   const told = await json(`/api/offline/${shell.page}`);
-  const data = {
-    page: shell.page, state: { ...shell.state, lang: shell.language, theme: document.documentElement.dataset.theme, run: shell.header.run?.name },
-    language: shell.language, runs: shell.runs.filter((run) => run.name === shell.header.run?.name), answers: shell.recorder.answers(),
-  };
+  const answers = shell.recorder.answers();
+  const here = ({ name }) => name === shell.header.run?.name || answers.some(
+    ([question]) => question.includes(JSON.stringify(name)) || question.includes(`=${encodeURIComponent(name)}`));
+  const state = { ...shell.state, lang: shell.language, theme: document.documentElement.dataset.theme, run: shell.header.run?.name };
+  // of runs that are not in this view the file says nothing
+  const data = { page: shell.page, state, language: shell.language, runs: shell.runs.filter(here), answers };
   const text = JSON.stringify(data).replaceAll("<", "\\u003c");
   const [before, after] = told.page.split(told.mark);
   return new Blob([before, `<script type="application/json" id="offline">${text}</script>`, after], { type: "text/html" });
@@ -165,7 +183,7 @@ export const exported = async (kind, { view, shell, t }) => {
   const name = `jumok-${shell.page}.${kind}`;
   if (kind === "html") saved(await page(shell, t), name);
   else {
-    const drawn = drawing(view);
+    const drawn = await sharply(() => drawing(view));
     saved(kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await picture(drawn), name);
   }
   return name;

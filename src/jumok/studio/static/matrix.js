@@ -1,6 +1,6 @@
 // A heat map on a canvas: labels stay in sight, hover tells the number, click pins, shift-click adds a second pin.
 // The picture is painted once, one pixel a number, and drawn larger; pointing only draws again what is in sight.
-import { legend, paint } from "./colour.js";
+import { legend, paint, pixelRatio } from "./colour.js";
 import { bidi, make, shown, visible } from "./text.js";
 
 const LABELLED = 12; // cells of this size have room for words beside them
@@ -120,7 +120,7 @@ export const matrix = (given, { t, signal }) => {
     under.style.maxWidth = `${Math.max(440, Math.ceil(whole[0]))}px`;
     [spread.style.width, spread.style.height] = whole.map((size) => `${Math.ceil(size)}px`);
     const view = [Math.min(frame.clientWidth, Math.ceil(whole[0])), Math.min(frame.clientHeight, Math.ceil(whole[1]))];
-    const ratio = window.devicePixelRatio || 1;
+    const ratio = pixelRatio();
     const pixels = view.map((size) => Math.max(1, Math.round(size * ratio)));
     if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
     [canvas.style.width, canvas.style.height] = view.map((size) => `${size}px`);

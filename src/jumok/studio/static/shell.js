@@ -105,7 +105,7 @@ const show = async () => {
     const lead = module.words.en.lead ? make("p", { class: "lead", text: say("lead") }) : null;
     view.replaceChildren(make("div", { class: "heading" }, make("h1", { text: say("title") }), lead), place);
     const fitting = readable().filter(needs);
-    if (run && !offline && (run.state === "damaged" || !needs(run))) place.append(missing(run, fitting, say, module.words));
+    if (run && (run.state === "damaged" || !needs(run))) place.append(missing(run, fitting, say, module.words));
     else await module.show(place, contextFor({ ...parts(), run, signal: visit.signal, state: () => shell.state }, module.words));
   } catch (error) {
     if (visit.signal.aborted || isLeft(error)) return;

@@ -1,4 +1,5 @@
 // The two lines of words, and lines from each word that looks to those it looks at: the stronger, the thicker.
+import { largestOf } from "./attention-sides.js";
 
 const [TOP, HEIGHT, GAP, WIDEST] = [28, 216, 14, 3600];
 const FAINT = 0.04; // weights below are not drawn while everything is
@@ -48,6 +49,17 @@ export const arcsOf = (context, { point, pin }) => {
     const all = columns.map((_, s) => s).filter((s) => data[start + s] > 0.004);
     return all.length <= MOST ? all : all.sort((a, b) => data[start + b] - data[start + a]).slice(0, MOST);
   };
+  // Of too many words: where some of them look most.
+  const overview = (pen) => {
+    const { part: { data, rows, columns }, seen: { top, bottom } } = state;
+    [pen.strokeStyle, pen.lineWidth] = [css("--accent"), 1];
+    for (let row = 0; row < rows.length; row += Math.ceil(rows.length / 128)) {
+      const best = largestOf(data, columns.length, row);
+      pen.globalAlpha = 0.1 + 0.6 * data[row * columns.length + best];
+      curve(pen, top[row], bottom[best]);
+    }
+    pen.globalAlpha = 1;
+  };
   const draw = (pen, width) => {
     if (!state.seen) return;
     const { part: { data, rows, columns, rowNames, columnNames }, seen: { top, bottom, worded }, pins } = state;
@@ -64,6 +76,7 @@ export const arcsOf = (context, { point, pin }) => {
       pen.globalAlpha = 1;
     };
     if (!chosen.length && worded && rows.length <= 96) rows.forEach((_, row) => lines(row, css("--accent"), FAINT));
+    else if (!chosen.length) overview(pen);
     for (const [row, ink] of chosen) lines(row, css(ink), 0);
     const looked = new Map();
     for (const [row] of chosen) for (const s of columns.keys()) looked.set(s, Math.max(looked.get(s) ?? 0, data[row * columns.length + s]));

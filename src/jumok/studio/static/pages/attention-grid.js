@@ -1,6 +1,7 @@
 // All layers and heads as small maps. They come as bytes, √ of the weights, become pixels through one table, and lie on
 // one canvas behind the buttons: a canvas for each of 144 would take longer than all the rest.
 
+const GAP = 1; // pixels around each map
 const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
 const shadesOf = (context, bright) => {
@@ -28,20 +29,20 @@ export const gridOf = (context, choose) => {
 
   const atlas = ({ shape: [layers, heads, rows, columns], bytes }, shades) => {
     const packed = atob(bytes);
-    const [gapX, gapY] = [columns, rows].map((size) => Math.max(1, Math.round(size * 0.06)));
-    const [wide, high] = [columns + gapX, rows + gapY];
+    const zoom = Math.max(1, Math.floor(32 / Math.max(rows, columns))); // a gap is narrower than a pixel of a small map
+    const [wide, high] = [columns * zoom + 2 * GAP, rows * zoom + 2 * GAP];
     const canvas = make("canvas", { "aria-hidden": "true" });
     [canvas.width, canvas.height] = [heads * wide, layers * high];
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(image.data.buffer);
-    let from = 0;
-    for (let layer = 0; layer < layers; layer += 1) {
-      for (let head = 0; head < heads; head += 1) {
-        for (let row = 0; row < rows; row += 1) {
-          const to = (layer * high + row + (gapY >> 1)) * canvas.width + head * wide + (gapX >> 1);
-          for (let column = 0; column < columns; column += 1, from += 1) pixels[to + column] = shades[packed.charCodeAt(from)];
-        }
+    for (let map = 0; map < layers * heads; map += 1) {
+      const corner = (Math.floor(map / heads) * high + GAP) * canvas.width + (map % heads) * wide + GAP;
+      for (let row = 0; row < rows; row += 1) {
+        const [from, to] = [(map * rows + row) * columns, corner + row * zoom * canvas.width];
+        if (zoom === 1) for (let column = 0; column < columns; column += 1) pixels[to + column] = shades[packed.charCodeAt(from + column)];
+        else for (let column = 0; column < columns; column += 1) pixels.fill(shades[packed.charCodeAt(from + column)], to + column * zoom, to + (column + 1) * zoom);
+        for (let more = 1; more < zoom; more += 1) pixels.copyWithin(to + more * canvas.width, to, to + columns * zoom);
       }
     }
     pen.putImageData(image, 0, 0);

@@ -28,7 +28,7 @@ async function show(place, context) {
   });
   const byWords = () => state().unit !== "tokens";
   const special = () => state().special !== false;
-  const bright = () => state().bright ?? view.group.keys.tokens.length > 64;
+  const bright = () => state().bright ?? view.group.keys.tokens.length > 32;
   const mapOf = (layer, head) => {
     const body = { ...base(), kind: view.group.name, combine: view.combine, layer, head, words: byWords() };
     const key = JSON.stringify(body);
@@ -69,7 +69,7 @@ async function show(place, context) {
   const steps = stepsOf(context);
   const queryBox = make("div", { class: "attention-query" });
   const change = changeOf(context, {
-    restore: (name) => without(gone().filter((one) => one !== name)), restoreAll: () => without([]),
+    restore: (name) => { without(gone().filter((one) => one !== name)); ablate.focus(); }, restoreAll: () => { without([]); ablate.focus(); },
   });
   const gridBox = make("section", { class: "attention-all", "aria-label": t("grid") }, make("h2", { text: t("grid") }), grid);
   const layout = make("div", { class: "attention-two" }, gridBox, make("section", { class: "attention-one" },
@@ -97,8 +97,8 @@ async function show(place, context) {
       answer.outcome.text ? context.bidi(answer.outcome.text) : t("nothing"));
     badge.replaceChildren(`${t("delta")} ${context.shown(answer.difference)}`, make("span", { class: "hidden", text: t("deltaTitle") }));
     [badge.title, badge.dataset.value] = [t("deltaTitle"), answer.difference];
-    notes.textContent = answer.notes.join(" ");
-    notes.hidden = !answer.notes.length;
+    const told = [...answer.notes, ...(run.task === "pretraining" && !answer.outcome.text ? [t("maskHint")] : [])];
+    [notes.textContent, notes.hidden] = [told.join(" "), !told.length];
     change.show(answer, gone().map((name) => ({ name, text: spoken(name) })),
       t(answer.groups[0].heads === null ? "withoutAll" : "without"));
     await kind(state().kind);
@@ -122,6 +122,7 @@ async function show(place, context) {
     view.head = Number.isInteger(state().head) ? Math.min(Math.max(state().head, 0), (heads ?? 1) - 1) : 0;
     const ways = heads === null ? ["head"] : ["head", "mean", "max", ...(rolls ? ["rollout"] : [])];
     view.combine = ways.includes(state().combine) ? state().combine : "head";
+    const focused = [...bar.querySelectorAll("input")].indexOf(document.activeElement); // it stays where it was
     const another = (more) => { context.set(more); return kind(view.group.name); };
     bar.replaceChildren(...[
       groups.length > 1 ? controls.segmented(t("kind"), groups.map((group) => [group.name, kindTitle(group.name)]), view.group.name,
@@ -135,21 +136,23 @@ async function show(place, context) {
       hasSpecial(view.group) ? controls.toggle(t("special"), special(), (on) => { context.set({ special: on ? null : false }); draw(); }) : null,
       controls.toggle(t("bright"), bright(), (on) => another({ bright: on })),
     ].filter(Boolean));
+    if (focused >= 0) bar.querySelectorAll("input")[focused]?.focus();
     layout.classList.toggle("attention-single", heads === null);
     gridBox.hidden = heads === null;
     view.sides = sidesOf(view.group, byWords());
     view.pins = readPins(state().pins);
     const start = performance.now();
     const turn = view.turn;
-    const map = choose(view.layer, view.head);
     if (heads !== null) {
+      mapOf(view.layer, view.head).catch(() => {}); // on its way while the small maps are drawn
       const small = await context.json("/api/attention/grid", { ...base(), kind: view.group.name });
       if (turn !== view.turn) return;
       grid.fill(view.group, small, bright());
       marked();
-      frame().then(() => performance.measure("attention-grid", { start }));
+      await frame();
+      performance.measure("attention-grid", { start });
     }
-    await map;
+    await choose(view.layer, view.head);
   };
   const changeUnit = (unit) => {
     const from = view.sides;
@@ -178,7 +181,7 @@ async function show(place, context) {
     draw();
     frame().then(() => performance.measure("attention-switch", { start }));
     context.set({ kind: view.group.name, layer, head: view.group.heads === null ? null : head });
-    if (!globalThis.document.getElementById("offline")) soon("near", neighbours, 60);
+    if (!globalThis.document.getElementById("offline")) soon("near", neighbours, 100);
   };
   const timers = {};
   const soon = (name, act, wait) => {
@@ -222,7 +225,7 @@ async function show(place, context) {
     }
     arcs.update(part);
     arcs.point(null, shownPins().map(([row]) => row));
-    soon("steps", follow, 90);
+    soon("steps", follow, 180);
   };
   const pinned = (pins) => {
     view.pins = pins.map(([row, column]) => [view.part.rows[row], view.part.columns[column]]);
@@ -242,7 +245,9 @@ async function show(place, context) {
     }
     const last = view.pins.at(-1)?.[0];
     const row = last < queries.names.length ? last : Math.max(0, queries.special.indexOf(false));
-    queryBox.replaceChildren(controls.select(t("query"), queries.names.map((name, index) => [index, context.visible(name)]), row, (chosen) => {
+    const names = JSON.stringify(queries.names);
+    if (view.queries === names && queryBox.firstChild) queryBox.querySelector("select").selectedIndex = row;
+    else queryBox.replaceChildren(controls.select(t("query"), queries.names.map((name, index) => [index, context.visible(name)]), row, (chosen) => {
       const at = view.part.rows.indexOf(chosen);
       const column = view.part.columns[at < 0 ? 0 : largestOf(view.part.data, view.part.columns.length, at)];
       view.pins = [[chosen, column]];
@@ -251,6 +256,7 @@ async function show(place, context) {
       arcs.point(null, shownPins().map(([one]) => one));
       follow();
     }));
+    view.queries = names;
     const at = queries.firsts[row];
     const several = queries.of.filter((one) => one === row).length > 1;
     const asked = view.asked;

@@ -16,7 +16,7 @@ export const livePart = async (context, lesson) => {
   const facts = make("dl", { class: "lessons-facts", "aria-live": "polite" });
   let chart = null;
   let maps = null;
-  let turn = 0;
+  let [busy, again] = [false, false];
 
   const drawMaps = (found) => {
     const entries = Object.entries(found.maps);
@@ -49,16 +49,28 @@ export const livePart = async (context, lesson) => {
       place.replaceChildren(chart);
     }
   };
-  const compute = async () => {
-    const mine = (turn += 1);
+  const once = async () => {
     const values = Object.fromEntries(sliders.map((slider) => [slider.key, valueOf(slider)]));
     const found = await context.json("/api/lessons/live", { name: lesson.name, values });
-    if (mine !== turn) return;
     if (Object.keys(found.maps).length) drawMaps(found);
     else drawLines(found);
     facts.replaceChildren(...Object.entries(found.facts).map(([name, value]) => make("div", {},
       make("dt", { text: named(name) }), make("dd", { class: "number", text: context.shown(value) }))));
     facts.hidden = !Object.keys(found.facts).length;
+  };
+  // One question at a time: a slider moves faster than it is answered, and only where it stands matters.
+  const compute = async () => {
+    again = true;
+    if (busy) return;
+    busy = true;
+    try {
+      while (again) {
+        again = false;
+        await once();
+      }
+    } finally {
+      busy = false;
+    }
   };
   const bar = make("div", { class: "bar" }, sliders.map((slider) => controls.slider(slider.label, {
     min: slider.low, max: slider.high, step: slider.step, value: valueOf(slider), shown: slider.power ? shownPower : context.shown,

@@ -57,7 +57,8 @@ export default {
       make("nav", { class: "lessons-steps", "aria-label": t("list") }, step(index - 1, "previous", "prev"), step(index + 1, "next", "next")));
     place.append(make("div", { class: "lessons-page" },
       make("nav", { class: "lessons-nav", "aria-label": t("list") }, rows, chooser), content));
-    rows.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    const current = rows.querySelector("[aria-current]");
+    rows.parentElement.scrollTop = Math.max(0, current.offsetTop - rows.parentElement.clientHeight / 2); // the list, not the page
     if (live) live.append(await livePart(context, lesson));
     await result.show();
   },

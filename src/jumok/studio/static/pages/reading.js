@@ -161,8 +161,8 @@ export default {
       const drift = looked.drift.mean === null ? "" : t("mean", { mean: context.shown(looked.drift.mean) });
       result.replaceChildren(
         make("section", { class: "card reading-main", "aria-label": t("title") }, own.element,
-          make("div", { class: "legend" }, make("span", { text: "0" }), bar, make("span", { text: t("most") })), about, own.list),
-        make("section", { class: "card reading-side" }, parts, own.facts, make("p", { class: "quiet reading-drift", text: `${drift}${looked.known ? "" : ` ${t("evenly")}`}` }), own.live, table(context, looked)),
+          make("div", { class: "legend" }, make("span", { text: "0" }), bar, make("span", { text: t("most") })), about, own.list, table(context, looked)),
+        make("section", { class: "card reading-side" }, parts, own.facts, make("p", { class: "quiet reading-drift", text: `${drift}${looked.known ? "" : ` ${t("evenly")}`}` }), own.live),
         ...[sheet, columns && columnsOf(context, columns)].filter(Boolean));
       if (opened) result.querySelector("details").open = true;
       const at = whole(context.state.at);

@@ -17,17 +17,24 @@ export default {
     const { t, make, controls, state, run } = context;
     const asked = typeof state.text === "string" && state.text.trim() ? state.text : FIRST[run.languages?.[0]] ?? FIRST.en;
     const about = make("div");
-    const read = async (text) => {
-      if (!text.trim()) return;
+    let last = asked;
+    const read = async (text) => { // asked by the field that is left and by the button: once is enough
+      if (!text.trim() || text === last) return;
+      last = text;
       context.set({ text, step: null });
-      await showText(text);
+      try {
+        await showText(text);
+      } catch (error) {
+        if (last === text) last = null;
+        throw error;
+      }
     };
     const field = controls.field(t("text"), asked, (text) => read(text));
     place.append(make("div", { class: "recurrent-ask" }, field, controls.button(t("read"), () => read(field.querySelector("input").value), "main")), about);
 
     const showText = async (text) => {
       const found = await context.json("/api/recurrent/look", { run: run.name, text });
-      await view(about, context, text, found);
+      if (text === last) await view(about, context, text, found);
     };
     const stepping = { by: () => {} };
     context.stepping = stepping;
@@ -60,6 +67,7 @@ const view = async (about, context, text, found) => {
   const showReading = async () => {
     const at = Math.max(0, readings.findIndex((one) => one.layer === chosen.layer && one.backwards === chosen.backwards));
     const numbers = await context.floats("/api/recurrent/states", { run: context.run.name, text, reading: at });
+    if (chosen.layer !== readings[at].layer || chosen.backwards !== readings[at].backwards) return; // another was chosen meanwhile
     badge.textContent = t("fused", { value: context.shown(readings[at].difference) });
     readingOf(body, context, { kind, tokens, readings, at, numbers });
   };

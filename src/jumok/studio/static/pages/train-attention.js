@@ -42,9 +42,9 @@ export const checkpointView = (context) => {
   const show = async () => {
     const turn = (asked += 1);
     const at = chosenAt();
-    if (target === null) target = (await fetched(run.checkpoints.at(-1))).about.forced;
+    if (target === null) target = (await fetched(run.checkpoints.at(-1))).about.forced ?? null;
     const found = await fetched(run.checkpoints[at]);
-    if (turn !== asked || context.signal.aborted) return;
+    if (turn !== asked || context.signal.aborted || found.about.gone) return; // the list that is on its way has others
     const { about, data, shape } = found;
     const options = {
       label: t("map", { update: about.update }), rows: about.target, columns: about.source, data, scale: 1, bright: true,

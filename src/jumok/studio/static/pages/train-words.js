@@ -33,7 +33,7 @@ export const words = {
     lookRun: "번역기", sentence: "문장", checkpoint: "체크포인트(업데이트)", layer: "층", head: "헤드", usual: "끝에서 두 번째", mean: "전체 평균",
     play: "재생", pause: "일시 정지", own: "이 체크포인트가 스스로 쓴 번역", forced: "쓰게 한 문장", noTranslator: "어텐션과 체크포인트가 있는 번역기가 아직 없습니다. 위에서 lstm-luong이나 demo-transformer를 학습해 보세요.",
     oneCheckpoint: "이 모델에는 체크포인트가 하나뿐입니다. 배우는 과정을 보려면 training.keep=8로 학습을 시작하세요.",
-    map: "체크포인트 {update}이(가) 보는 곳: 행은 쓰는 단어, 열은 원문 단어입니다",
+    map: "업데이트 {update}의 체크포인트가 보는 곳: 행은 쓰는 단어, 열은 원문 단어입니다",
     recipeHelp: "이 레시피의 키 보기: jumok recipes {name}",
   },
 };

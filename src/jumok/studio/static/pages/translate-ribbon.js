@@ -23,7 +23,7 @@ export const strongest = (weights, start, count, stride = 1) => {
 // choose({target} or {source}) when one is clicked or stepped to; point({target} or {source} or null) for a glance.
 export const ribbon = (context, { choose, point }) => {
   const { make, t } = context;
-  const view = { source: [], target: [], weights: null, on: {}, bands: [], boxes: {} };
+  const view = { source: [], target: [], weights: null, on: {}, bands: [] };
   const lines = Object.fromEntries(["source", "target"].map((side) => [side, make("div", {
     class: `translate-line translate-${side}`, role: "group", "aria-label": t(`${side}Words`),
   })]));
@@ -43,11 +43,12 @@ export const ribbon = (context, { choose, point }) => {
       onpointerleave: () => point(null),
       onfocus: () => { if (side === "source") point({ source: index }); },
       onblur: () => point(null),
-    }, make("span", { class: "translate-weight number" }), make("bdi", { text: label }));
+    }, make("span", { class: "translate-weight number", "aria-hidden": "true" }), make("bdi", { text: label }));
   };
 
   box.update = ({ source, target, ended, weights }) => {
     Object.assign(view, { source, target, weights, ended, on: {} });
+    box.classList.toggle("plain", !weights);
     for (const side of ["source", "target"]) lines[side].replaceChildren(...view[side].map((name, index) => word(side, name, index)));
     arrange();
   };

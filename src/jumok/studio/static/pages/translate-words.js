@@ -8,7 +8,7 @@ export const words = {
     sentence: "Sentence to translate", go: "Translate", empty: "There is no sentence to translate. Write one.",
     tag: "Into", unknown: "The model has never seen: {words}. It reads them as one unknown word.",
     looked: "Which source word did each word look at?", source: "Source", target: "Translation",
-    explain: "Each band leads from a word of the translation up to the source words it looked at; the wider the band, the more it looked. ← and → step through the translation.",
+    explain: "Each band leads from a word of the translation to the source words it looked at; the wider the band, the more it looked. ← and → step through the translation.",
     most: "“{target}” looked most at “{source}” ({weight})", next: ", then at “{source}” ({weight})",
     by: "“{source}” was looked at most by “{target}” ({weight})",
     nobody: "no number tells what “{target}” looked at",

@@ -126,31 +126,35 @@ const show = async (place, context) => {
     emphasise();
     remember();
   };
-  const change = async (more) => {
-    const focused = tree.hasFocus();
+  // What cannot be had leaves the page as it is; the shell says why.
+  const attempt = async (more, again) => {
     const before = { ...asked };
     Object.assign(asked, more);
     asked.nbest = Math.min(asked.nbest, asked.beam);
-    kept.set(asked.nbest);
     try {
-      await load(true);
-    } catch (error) { // what is on the page stays, and the shell says what is wrong
+      await load(again);
+    } catch (error) {
       if (view.found) Object.assign(asked, before);
       throw error;
     }
     remember();
+  };
+  const change = async (more) => {
+    const focused = tree.hasFocus();
+    await attempt(more, true);
+    kept.set(asked.nbest);
     if (focused) tree.focusTokens(asked.prefix);
   };
-  let timer = 0;
+  const look = (more) => attempt(more, false);
+  let [timer, waiting] = [0, {}];
   const later = (more) => {
-    Object.assign(asked, more);
+    Object.assign(waiting, more);
     clearTimeout(timer);
-    timer = setTimeout(() => change({}), PATIENCE);
-  };
-  const look = async (more) => {
-    Object.assign(asked, more);
-    await load(false);
-    remember();
+    timer = setTimeout(() => {
+      const wanted = waiting;
+      waiting = {};
+      change(wanted);
+    }, PATIENCE);
   };
   function changeUnit(unit) {
     const { of } = target();

@@ -122,7 +122,7 @@ const look = async (body, context, seen, image, send) => {
     drawn = found;
     const chosen = chosenOf(found);
     const shared = { layers, grid: seen.grid, bright: view.bright, place: from(), channels, css };
-    drawMap(canvas, Math.max(160, Math.min(frame.clientWidth || 320, 480)), { ...shared, values: chosen.values, at: view.kind === "gradient" ? view.at : -1 });
+    drawMap(canvas, Math.max(160, Math.min(frame.clientWidth || 320, 448)), { ...shared, values: chosen.values, at: view.kind === "gradient" ? view.at : -1 });
     frame.numbers = chosen.values;
     if (tiles.children.length !== found.length) tiles.replaceChildren(...found.map((_, index) => tile(index)));
     tiles.hidden = found.length < 2;
@@ -243,9 +243,8 @@ const look = async (body, context, seen, image, send) => {
   const beyond = make("div", { class: "vision-beyond" });
   body.replaceChildren(make("div", { class: "vision-stage" },
     make("div", { class: "vision-left" }, frame, readout, back),
-    make("div", { class: "vision-right" },
-      make("section", {}, make("h2", { text: t("answers") }), make("ol", { class: "vision-answers" }, answers), make("p", { class: "quiet", text: t("answersLead") })),
-      bar, make("section", {}, heading, about, tiles), badge)), beyond);
+    make("div", { class: "vision-right" }, bar, make("section", {}, heading, about, tiles, badge),
+      make("section", {}, make("h2", { text: t("answers") }), make("ol", { class: "vision-answers" }, answers), make("p", { class: "quiet", text: t("answersLead") })))), beyond);
   let spread = null;
   arrange();
   await draw();
