@@ -15,7 +15,8 @@ ROOT = Path(jumok.__file__).parent
 # from the ground up; a room may import from itself and from those before it
 FLOORS = [
     "errors", "files", "recipe", "text", "data", "layers", "models", "search", "tasks", "training", "inspect",
-    "interop", "trained", "api", "streaming", "evaluation", "demo", "lab", "ladder", "serve", "studio", "cli", "__main__",
+    "interop", "trained", "api", "streaming", "evaluation", "demo", "lab", "ladder", "serve", "studio", "cli",
+    "__main__",
 ]  # fmt: skip
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 SOURCES_IN_C = sorted(ROOT.rglob("*.[ch]"))

@@ -27,6 +27,7 @@ def test_what_it_needs_is_named(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> No
     refused(ask("studio"), "jumok[studio]")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_starts_answers_and_ends(tmp_path: Path, number: signal.Signals) -> None:

@@ -30,6 +30,7 @@ def save(page: Any, kind: str, folder: Path, name: str = "lessons") -> Path:
     return path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_picture_shows_the_view(scratch: Studio, open_page: Callable[..., Any], tmp_path: Path, theme: str) -> None:
     page = open_page(VIEW, theme=theme, viewport={"width": 900, "height": 700})
@@ -61,6 +62,7 @@ def _half(pixels: np.ndarray[Any, Any]) -> tuple[int, int]:
     return pixels.shape[1] // 2, pixels.shape[0] // 2
 
 
+@pytest.mark.full
 def test_drawing_opens_from_a_file(
     scratch: Studio, open_page: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -78,6 +80,7 @@ def test_drawing_opens_from_a_file(
     assert all(one.startswith("data:image/png") for one in opened.eval_on_selector_all("img", "a => a.map(i => i.src)"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("language", ["en", "ko"])
 def test_offline_page_works_without_the_studio(
     scratch: Studio,
@@ -118,6 +121,7 @@ def test_offline_page_works_without_the_studio(
 PAGES = ["translate", "attention", "recurrent", "positions", "vision", "reading", "train", "compare", "lessons"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", PAGES)
 def test_every_page_can_be_taken_along(
     studio: Studio, open_page: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path, name: str

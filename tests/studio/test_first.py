@@ -32,6 +32,7 @@ def test_it_is_two_layers_of_four_heads_from_english_to_french() -> None:
     assert (model["encoder_layers"], model["decoder_layers"], model["heads"]) == (2, 2, 4)
 
 
+@pytest.mark.full
 def test_it_is_trained_and_then_on_the_shelf(tmp_path: Path) -> None:
     first, shelf = First(QUICK, tmp_path), Shelf(device="cpu")
     with TestClient(create_app(shelf, None, first), base_url="http://localhost") as client:
@@ -56,6 +57,7 @@ def test_it_is_trained_and_then_on_the_shelf(tmp_path: Path) -> None:
     assert again.progress(Shelf())["state"] == "ready"
 
 
+@pytest.mark.full
 def test_it_is_there_at_the_first_list_of_a_later_start(tmp_path: Path) -> None:
     train(First(QUICK, tmp_path))
     first = First(QUICK, tmp_path)
@@ -64,6 +66,7 @@ def test_it_is_there_at_the_first_list_of_a_later_start(tmp_path: Path) -> None:
         assert [run["name"] for run in client.get("/api/runs").json()["runs"]] == [NAME]
 
 
+@pytest.mark.full
 def test_two_at_once_train_one(tmp_path: Path) -> None:
     firsts_ = [First(QUICK, tmp_path), First(QUICK, tmp_path)]
     for first in firsts_:
@@ -77,6 +80,7 @@ def test_two_at_once_train_one(tmp_path: Path) -> None:
     assert (folder / DONE).is_file()
 
 
+@pytest.mark.full
 def test_one_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     first, shelf = First(LONG, tmp_path), Shelf()
     first.start()
@@ -93,6 +97,7 @@ def test_one_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert steps == list(range(1, len(steps) + 1))  # nothing twice, nothing left out
 
 
+@pytest.mark.full
 def test_one_that_cannot_go_on_begins_anew(tmp_path: Path) -> None:
     first = First(QUICK, tmp_path)
     first.run.checkpoints.mkdir(parents=True)
@@ -102,6 +107,7 @@ def test_one_that_cannot_go_on_begins_anew(tmp_path: Path) -> None:
     assert first.progress(Shelf())["state"] == "ready"
 
 
+@pytest.mark.full
 def test_it_ends_with_the_studio_however_that_ends(tmp_path: Path) -> None:
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom jumok.studio.first import First\n"
@@ -126,6 +132,7 @@ def _lives(process: int) -> bool:
         return False
 
 
+@pytest.mark.full
 def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")

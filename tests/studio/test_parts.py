@@ -14,7 +14,7 @@ Open = Callable[..., Any]
 
 
 def said(value: float) -> str:
-    return f"{value:.3f}".replace("-", "−")
+    return "0" if value == 0 else f"{value:.3f}".replace("-", "−")
 
 
 def test_matrix_tells_the_numbers_of_python(scratch: Studio, open_page: Open, seed: int) -> None:
@@ -26,6 +26,7 @@ def test_matrix_tells_the_numbers_of_python(scratch: Studio, open_page: Open, se
         page.mouse.move(0, 0)
 
 
+@pytest.mark.full
 def test_matrix_pins_by_mouse_and_keyboard(scratch: Studio, open_page: Open) -> None:
     page = open_page("#/lessons")
     click_cell(page, 1, 2)
@@ -57,6 +58,7 @@ def test_hostile_tokens_are_text(scratch: Studio, open_page: Open) -> None:
     assert page.locator("#tokens b, #tokens img").count() == 0
 
 
+@pytest.mark.full
 def test_numbers_as_people_read_them(studio: Studio, open_page: Open) -> None:
     page = open_page("#/train")
     expected = {
@@ -67,6 +69,7 @@ def test_numbers_as_people_read_them(studio: Studio, open_page: Open) -> None:
     assert told == list(expected.values())
 
 
+@pytest.mark.full
 def test_state_goes_through_the_address_unchanged(studio: Studio, open_page: Open, seed: int) -> None:
     page = open_page("#/train")
     texts = ["", "1", "true", "'", "-0.5e3", "a&b=c#d?e", "한국어 %20", "\u202e\n", "1e999", " 7"]

@@ -62,6 +62,7 @@ def test_what_is_described_is_what_is_loaded(trained: Path) -> None:
         assert taps_of(shelf.load(name).model) == shelf.entry(name)["heads"]
 
 
+@pytest.mark.full
 def test_a_checkpoint_is_loaded_by_its_update(trained: Path) -> None:
     shelf = Shelf.of([trained], device="cpu")
     for update in (2, 6):

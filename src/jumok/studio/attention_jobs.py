@@ -32,7 +32,7 @@ from jumok.text.tokenizer import Encoded, Tokenizer
 
 LIKELY = 3  # what is told besides the word itself
 GUESSES = 5
-SPECIAL = None  # the word number of a token that is no part of a text
+SPECIAL: int | None = None  # the word number of a token that is no part of a text
 TASKS = ("translation", "pretraining", "classification", "regression", "tagging", "answering")
 
 
@@ -217,7 +217,7 @@ def _reading(
 def _framed_side(tokenizer: Tokenizer, texts: Sequence[tuple[str, Encoded]]) -> Side:
     """[CLS] first [SEP] second [SEP]: specials are words of their own."""
     start, end = tokenizer.pieces([tokenizer.specials.start, tokenizer.specials.end])
-    tokens, words, known = [start], [SPECIAL], []
+    tokens, words, known = [start], [SPECIAL], list[str]()
     for text, cut in texts:
         tokens += [*cut.tokens, end]
         words += [*(len(known) + word for word in cut.words), SPECIAL]
@@ -319,7 +319,8 @@ def _filling(model: Filler, asked: Text) -> Job:
     if len(pieces) > 1 and specials.mask is None:
         raise BadInput(f"this run's vocabulary (kind {tokenizer.kind}) has no {MASK}")
     start, end = tokenizer.pieces([specials.start, specials.end])
-    ids, tokens, numbers, known, hidden_at = [specials.start], [start], [SPECIAL], [], []
+    ids, tokens, numbers = [specials.start], [start], [SPECIAL]
+    known, hidden_at = list[str](), list[int]()
     for number, piece in enumerate(pieces):
         if number:
             hidden_at.append(len(ids))

@@ -33,13 +33,15 @@ UPDATES = 1000
 DONE = "studio-done"  # a file in the run's folder
 KEYS = (
     "data.train.pairs=30000",
-    "model.width=96",
-    "model.feed_forward=192",
+    "model.width=64",
+    "model.feed_forward=128",
     f"training.updates={UPDATES}",
+    "training.learning_rate=0.006",
     "training.validate_every=125",
     "training.checkpoint_every=125",
     "training.keep=8",  # all: its attention can be watched as it learns
     "device=cpu",
+    "threads=1",  # the other core is for who looks; and two that are shared with others wait for each other
 )
 
 
@@ -71,7 +73,7 @@ class First:
         """Begin the training, unless there is nothing to train. It ends with this process, however that ends."""
         if self.is_done:
             return
-        self.said = tempfile.TemporaryFile()
+        self.said = tempfile.TemporaryFile()  # noqa: SIM115  the process has it for as long as it lives
         command = [sys.executable, "-m", "jumok.studio.first", str(self.cache), *self.keys]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=self.said)
 
