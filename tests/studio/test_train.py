@@ -272,11 +272,11 @@ def test_page_draws_the_run_and_grows(open_page: Any, studio: Studio, tmp_path: 
     name = studio.shelf.add("seen", run.path)
     page = open_page(f"#/train?runs={name}&recipe=lstm-luong&keys=model.width%3D64&look=en-fr&sentence=I+am+a+student.")
     assert page.get_by_label("Changed keys").input_value() == "model.width=64"
-    legend = page.locator(".train-legend").first
+    legend = page.locator(".plot-key").first
     assert f"{9 / 29:.3f}" in legend.text_content()
     write(run, train_event(30, 0.125))
-    until(lambda: page.evaluate("document.querySelector('.train-legend').textContent.includes('0.125')"))
-    page.locator(".train-plot canvas").first.focus()
+    until(lambda: page.evaluate("document.querySelector('.plot-key').textContent.includes('0.125')"))
+    page.locator(".plot-frame").first.focus()
     page.keyboard.press("Home")
     assert "9" in legend.locator("b").first.text_content()
     page.get_by_label("Show the curves of en-fr").check()
@@ -294,7 +294,7 @@ def test_start_grow_stop_and_resume_in_the_browser(open_page: Any, studio: Studi
     row = page.locator(".train-runs li", has_text="demo-transformer")
     stop = row.get_by_role("button", name="Stop demo-transformer")
     stop.wait_for()
-    value = "document.querySelector('.train-legend').textContent"
+    value = "document.querySelector('.plot-key').textContent"
     until(lambda: page.evaluate(f"{value}.includes('demo-transformer')"), 60)
     first = page.evaluate(value)
     until(lambda: page.evaluate(value) != first)
@@ -332,7 +332,7 @@ def test_page_in_both_languages_and_themes(
     assert page.locator("h1").text_content() == {"en": "Train", "ko": "학습"}[language]
     label = {"en": f"Show the curves of {name}", "ko": f"{name}의 곡선 보기"}[language]
     page.get_by_label(label, exact=True).check()
-    until(lambda: page.evaluate("document.querySelector('.train-legend').textContent.includes('<i>한글')"))
+    until(lambda: page.evaluate("document.querySelector('.plot-key').textContent.includes('<i>한글')"))
     axe(page)
     page.reload()
     shown(page)

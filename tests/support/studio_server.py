@@ -179,7 +179,7 @@ def axe() -> Callable[[Any], None]:
 def click_cell(page: Any, row: int, column: int, *keys: str) -> None:
     """Click on a cell of the scratch page's map, while keys are held."""
     page.wait_for_timeout(100)
-    page.locator(".matrix .frame").scroll_into_view_if_needed()
+    page.locator(".matrix .frame").evaluate("one => one.scrollIntoView({block: 'center'})")
     frame, spread = page.locator(".matrix .frame").bounding_box(), page.locator(".matrix .spread").bounding_box()
     cell = 40  # the largest that a cell gets: six of them fit everywhere
     for key in keys:

@@ -1,8 +1,8 @@
 """A view as one file that works without the studio: the same modules, styles and markup, with the answers it was given.
 
-Modules become data: addresses in an import map; in their sources only what they import is renamed, from "./text.js" to
-"studio/text.js". The file's policy lets it fetch nothing. The page itself puts its answers where MARK stands, so no
-token comes near this: the server is not told what is saved.
+Modules, and the words they import as JSON, become data: addresses in an import map; in their sources only what they
+import is renamed, from "./text.js" to "studio/text.js". The file's policy lets it fetch nothing else. The page itself
+puts its answers where MARK stands, so no token comes near this: the server is not told what is saved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from jumok.studio import assets
 from jumok.studio.answers import Refused
 
 MARK = "<!-- answers -->"
-POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:; "
+    "connect-src data:"  # words that are imported as JSON: some browsers count them as asked for, not as scripts
+)
 IMPORTED = re.compile(r"""(\b(?:from|import)\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
 ROOT = "studio/"
 
@@ -27,7 +30,7 @@ def offline_page(page: str) -> str:
     if module not in assets.files():
         raise Refused(404, "there is no such page")
     sources = dict(modules(["shell.js", module]))
-    table = {f"{ROOT}{name}": _address("text/javascript", source) for name, source in sources.items()}
+    table = {f"{ROOT}{name}": _address(assets.kind(name), source) for name, source in sources.items()}
     styles = assets.text("studio.css")
     if f"pages/{page}.css" in assets.files():
         styles += assets.text(f"pages/{page}.css")

@@ -10,6 +10,10 @@ export class Wrong extends Error {
     this.name = "Wrong";
     [this.todo, this.status] = [todo, status];
   }
+
+  get whole() {
+    return [this.message, this.todo].filter(Boolean).join(" ");
+  }
 }
 
 const key = (path, body) => JSON.stringify([path, body ?? null]);
@@ -20,8 +24,7 @@ const unpacked = (text) => {
   const bytes = Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
   return new Float32Array(bytes.buffer);
 };
-const packed = (data) => {
-  const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+export const base64 = (bytes) => {
   const parts = [];
   for (let at = 0; at < bytes.length; at += 0x8000) parts.push(String.fromCharCode(...bytes.subarray(at, at + 0x8000)));
   return btoa(parts.join(""));
@@ -51,7 +54,7 @@ export class Recorder {
   // For the offline page: plain JSON.
   answers() {
     return [...this.kept].map(([question, { value }]) => [question, value.data instanceof Float32Array && value.shape
-      ? { floats: packed(value.data), shape: value.shape, about: value.about } : { json: value }]);
+      ? { floats: base64(new Uint8Array(value.data.buffer, value.data.byteOffset, value.data.byteLength)), shape: value.shape, about: value.about } : { json: value }]);
   }
 }
 
@@ -72,7 +75,22 @@ const asked = async (path, body, options, t) => {
   throw new Wrong(told?.message ?? `${response.status} ${response.statusText}`, told?.what_to_do, response.status);
 };
 
-// json, floats, act and events for one view; `t` speaks for the shell, `signal` ends what is under way.
+// The answers to questions that may be asked again, the newest `most` of them; what failed is asked anew.
+export const remembering = (ask, most = Infinity) => {
+  const known = new Map();
+  return (question) => {
+    const name = JSON.stringify(question);
+    if (!known.has(name)) {
+      const answer = ask(question);
+      answer.catch(() => known.delete(name));
+      known.set(name, answer);
+      if (known.size > most) known.delete(known.keys().next().value);
+    }
+    return known.get(name);
+  };
+};
+
+// json, floats, send, act and events for one view; `t` speaks for the shell, `signal` ends what is under way.
 export const asker = (recorder, t, signal) => {
   const answers = offline && new Map(offline.answers);
   const remembered = (path, body) => {
@@ -86,7 +104,8 @@ export const asker = (recorder, t, signal) => {
     const text = await (await asked(path, body, { signal }, t)).text();
     const value = JSON.parse(text);
     recorder.keep(path, body, value, text.length);
-    return structuredClone(value); // what the page does to it does not change what was told
+    // what the page does to it does not change what was told
+    return structuredClone(value);
   };
   const floats = async (path, body) => {
     if (offline) return remembered(path, body);
@@ -97,6 +116,8 @@ export const asker = (recorder, t, signal) => {
     recorder.keep(path, body, { data, shape, about }, data.byteLength);
     return { data, shape, about };
   };
+  // What is too large to be kept among the answers of a view.
+  const send = async (path, body) => (await asked(path, body, { signal }, t)).json();
   const act = async (path, body = {}) => {
     if (offline) throw new Wrong(t("absent"));
     let wrong = false;
@@ -120,5 +141,5 @@ export const asker = (recorder, t, signal) => {
     signal.addEventListener("abort", close);
     return close;
   };
-  return { json, floats, act, events };
+  return { json, floats, send, act, events };
 };

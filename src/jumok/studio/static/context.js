@@ -2,25 +2,16 @@
 import { asker } from "./asking.js";
 import { channels, colour, ink, legend, paint, pixelRatio, signedColour, signedInk, theme } from "./colour.js";
 import * as controls from "./controls.js";
+import { css, penOf } from "./drawing.js";
 import { matrix, scaleOf, stamp } from "./matrix.js";
 import { bidi, make, shown, visible } from "./text.js";
 import { shellSpeaker, speaker } from "./words.js";
-
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // draw(pen, width, height) in CSS pixels; the canvas has redraw() and resize(width, height).
 const canvasFor = (signal) => (width, height, draw, label = "") => {
   const element = make("canvas", { role: "img", "aria-label": label });
   let size = [width, height];
-  element.redraw = () => {
-    const ratio = pixelRatio();
-    [element.width, element.height] = size.map((side) => Math.max(1, Math.round(side * ratio)));
-    [element.style.width, element.style.height] = size.map((side) => `${side}px`);
-    const pen = element.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, ...size);
-    draw(pen, ...size);
-  };
+  element.redraw = () => draw(penOf(element, ...size), ...size);
   element.resize = (...sides) => {
     size = sides;
     element.redraw();

@@ -6,6 +6,16 @@ const fresh = () => `control-${(count += 1)}`;
 // names: ["a", "b"], where each is its own value, or [["value", "text"], …]
 const pairs = (names) => names.map((one) => (Array.isArray(one) ? one : [one, String(one)]));
 
+// 0, 1, … as names
+export const numbered = (count, first = 0) => Array.from({ length: count }, (_, index) => [index, String(index + first)]);
+
+// Other parts into a bar; the input that has the focus keeps it.
+export const refill = (bar, ...parts) => {
+  const focused = [...bar.querySelectorAll("input")].indexOf(document.activeElement);
+  bar.replaceChildren(...parts.filter(Boolean));
+  if (focused >= 0) bar.querySelectorAll("input")[focused]?.focus();
+};
+
 // One of a few: act(value). Arrow keys move, as in any group of radio buttons.
 export const segmented = (label, names, chosen, act) => {
   const group = fresh();
@@ -21,19 +31,24 @@ export const segmented = (label, names, chosen, act) => {
 // A number: act(value) while it moves. The element has set(value).
 export const slider = (label, { min, max, step = 1, value, shown = String }, act) => {
   const id = fresh();
-  const output = make("output", { for: id, text: shown(value) });
+  const output = make("output", { for: id });
+  const tell = () => {
+    output.textContent = shown(input.valueAsNumber);
+    input.setAttribute("aria-valuetext", output.textContent);
+  };
   const input = make("input", {
     type: "range", id, min, max, step,
     oninput: () => {
-      output.textContent = shown(input.valueAsNumber);
+      tell();
       act(input.valueAsNumber);
     },
   });
   input.value = value;
+  tell();
   const box = make("div", { class: "slider" }, make("label", { for: id, text: label }), input, output);
   box.set = (other) => {
     input.value = other;
-    output.textContent = shown(input.valueAsNumber);
+    tell();
   };
   return box;
 };

@@ -8,7 +8,8 @@ const NOT_DRAWN = "script, style, link, dialog";
 
 // ------------------------------------------------------------ styles: each element's own, but for what it has anyway
 
-const plainStyles = () => { // what an element of a name looks like that nobody has styled
+// what an element of a name looks like that nobody has styled
+const plainStyles = () => {
   const frame = document.createElement("iframe");
   frame.setAttribute("aria-hidden", "true");
   frame.tabIndex = -1;
@@ -47,10 +48,12 @@ const stylesOf = (element, pseudo, plain) => {
 // ------------------------------------------------------------ a copy of the view that needs nothing around it
 
 const KEPT = new Set(["type", "min", "max", "step", "colspan", "rowspan", "lang", "dir", "open", "value", "start"]);
-const ILLEGAL = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu; // in XML
+// in XML
+const ILLEGAL = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const legal = (text) => text.replace(ILLEGAL, "\ufffd");
 
-const stood = (node) => { // the element that stands for this one where there are no scripts
+// the element that stands for this one where there are no scripts
+const stood = (node) => {
   const other = (name, text) => {
     const element = document.createElementNS(HTML, name);
     if (text !== undefined) element.append(legal(text));

@@ -1,13 +1,10 @@
 // A heat map on a canvas: labels stay in sight, hover tells the number, click pins, shift-click adds a second pin.
 // The picture is painted once, one pixel a number, and drawn larger; pointing only draws again what is in sight.
-import { legend, paint, pixelRatio } from "./colour.js";
+import { clamp, css, cut, drawnLater, penOf, scaleBar, sheetOf, STEPS } from "./drawing.js";
 import { bidi, make, shown, visible } from "./text.js";
 
 const LABELLED = 12; // cells of this size have room for words beside them
 const LARGEST = 40;
-const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 export const scaleOf = (data, signed) => {
   let most = 0;
@@ -16,16 +13,6 @@ export const scaleOf = (data, signed) => {
     if (size > most) most = size;
   }
   return !signed && most <= 1 ? 1 : most || 1;
-};
-
-const sheetOf = ({ data, rows, columns, signed, scale, bright }) => {
-  const sheet = document.createElement("canvas");
-  [sheet.width, sheet.height] = [Math.max(1, columns.length), Math.max(1, rows.length)];
-  const pen = sheet.getContext("2d");
-  const image = pen.createImageData(sheet.width, sheet.height);
-  paint(new Uint32Array(image.data.buffer), data, { signed, scale, bright });
-  pen.putImageData(image, 0, 0);
-  return sheet;
 };
 
 // A map as small as a stamp: each pixel is the largest number of its patch, so that nothing strong is lost.
@@ -40,12 +27,9 @@ export const stamp = (data, rows, columns, { signed = false, scale, bright = fal
       if (signed ? Math.abs(value) > Math.abs(small[at]) : value > small[at]) small[at] = value;
     }
   }
-  const canvas = make("canvas", { class: "stamp", "aria-hidden": "true" });
-  [canvas.width, canvas.height] = [width, height];
-  const pen = canvas.getContext("2d");
-  const image = pen.createImageData(width, height);
-  paint(new Uint32Array(image.data.buffer), small, { signed, scale: scale ?? scaleOf(data, signed), bright });
-  pen.putImageData(image, 0, 0);
+  const canvas = sheetOf(small, height, width, { signed, scale: scale ?? scaleOf(data, signed), bright });
+  canvas.className = "stamp";
+  canvas.setAttribute("aria-hidden", "true");
   return canvas;
 };
 
@@ -58,13 +42,12 @@ export const matrix = (given, { t, signal }) => {
   const spread = make("div", { class: "spread" });
   const frame = make("div", { class: "frame", tabindex: "0", role: "group" }, canvas, spread);
   const readout = make("p", { class: "readout", "aria-live": "polite" });
-  const bar = make("canvas", { "aria-hidden": "true" });
-  const ends = [make("span"), make("span")];
+  const bar = scaleBar();
   const zoom = make("div", { class: "zoom" }, [["−", "smaller", 1 / 1.5], ["+", "larger", 1.5], ["⤢", "fit", 0]].map(
     ([sign, word, factor]) => make("button", {
       type: "button", class: "small", "aria-label": t(word), title: t(word), text: sign, onclick: () => enlarge(factor),
     })));
-  const under = make("div", { class: "under" }, readout, make("div", { class: "legend" }, ends[0], bar, ends[1]), zoom);
+  const under = make("div", { class: "under" }, readout, bar, zoom);
   const box = make("div", { class: "matrix" }, frame, under);
 
   // ------------------------------------------------------------ what there is
@@ -79,8 +62,7 @@ export const matrix = (given, { t, signal }) => {
     state.pins = state.pins.filter(inside);
     if (state.at && !inside(state.at)) state.at = null;
     frame.setAttribute("aria-label", `${options.label}. ${options.rows.length} × ${options.columns.length}. ${t("matrixKeys")}`);
-    ends[0].textContent = options.signed ? `−${shown(options.scale)}` : "0";
-    ends[1].textContent = shown(options.scale);
+    bar.update(options);
     state.sheet = null;
     measure();
     say();
@@ -90,7 +72,7 @@ export const matrix = (given, { t, signal }) => {
 
   const measure = () => { // the room that labels need
     const pen = canvas.getContext("2d");
-    pen.font = `13px ${style("--text")}`;
+    pen.font = `13px ${css("--text")}`;
     const widest = (names, most) => names.slice(0, 200).reduce(
       (room, name) => Math.max(room, Math.min(most, pen.measureText(visible(name)).width)), 0);
     state.words = [Math.ceil(widest(state.options.rows, 128)) + 14, Math.ceil(widest(state.options.columns, 96)) + 14];
@@ -120,14 +102,9 @@ export const matrix = (given, { t, signal }) => {
     under.style.maxWidth = `${Math.max(440, Math.ceil(whole[0]))}px`;
     [spread.style.width, spread.style.height] = whole.map((size) => `${Math.ceil(size)}px`);
     const view = [Math.min(frame.clientWidth, Math.ceil(whole[0])), Math.min(frame.clientHeight, Math.ceil(whole[1]))];
-    const ratio = pixelRatio();
-    const pixels = view.map((size) => Math.max(1, Math.round(size * ratio)));
-    if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
-    [canvas.style.width, canvas.style.height] = view.map((size) => `${size}px`);
-    const pen = canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, ...view);
-    state.sheet ??= sheetOf(state.options);
+    const pen = penOf(canvas, ...view);
+    const { data, rows, columns } = state.options;
+    state.sheet ??= sheetOf(data, rows.length, columns.length, state.options);
     const [x0, y0] = [seen.left - frame.scrollLeft, seen.top - frame.scrollTop];
     pen.save();
     pen.beginPath();
@@ -141,7 +118,7 @@ export const matrix = (given, { t, signal }) => {
     labels(pen, seen, x0, y0, view);
   };
   const grid = (pen, { cell, left, top }, x0, y0, view) => {
-    pen.strokeStyle = style("--paper");
+    pen.strokeStyle = css("--paper");
     pen.lineWidth = 1;
     pen.beginPath();
     for (let x = x0 + cell * Math.ceil((left - x0) / cell); x <= view[0]; x += cell) { pen.moveTo(x, top); pen.lineTo(x, view[1]); }
@@ -156,19 +133,13 @@ export const matrix = (given, { t, signal }) => {
       pen.lineWidth = width;
       pen.strokeRect(x0 + column * cell - shift, y0 + row * cell - shift, size, size);
     };
-    state.pins.forEach((pin, index) => { mark(pin, style("--paper"), 5); mark(pin, style(index ? "--second" : "--accent"), 3); });
-    if (state.at) { mark(state.at, style("--paper"), 4); mark(state.at, style("--ink"), 2); }
+    state.pins.forEach((pin, index) => { mark(pin, css("--paper"), 5); mark(pin, css(index ? "--second" : "--accent"), 3); });
+    if (state.at) { mark(state.at, css("--paper"), 4); mark(state.at, css("--ink"), 2); }
   };
   const labels = (pen, { cell, left, top, labelled }, x0, y0, view) => {
     const { rows, columns } = state.options;
-    const font = style("--text");
+    const font = css("--text");
     const every = labelled ? 1 : [5, 10, 20, 25, 50, 100, 200, 500, 1000].find((step) => step * cell >= 40) ?? 2000;
-    const cut = (text, room) => {
-      if (pen.measureText(text).width <= room) return text;
-      let short = [...text];
-      while (short.length && pen.measureText(`${short.join("")}…`).width > room) short = short.slice(0, -1);
-      return `${short.join("")}…`;
-    };
     pen.textBaseline = "middle";
     for (const across of [false, true]) {
       const [names, start, from, until] = across ? [columns, x0, left, view[0]] : [rows, y0, top, view[1]];
@@ -179,9 +150,9 @@ export const matrix = (given, { t, signal }) => {
         if (middle < from - 1 || (index % every && !marked.has(index))) continue;
         const on = marked.has(index);
         if (!labelled && !on && [...marked].some((one) => Math.abs(one - index) * cell < 30)) continue;
-        pen.fillStyle = style(on ? "--accent" : labelled ? "--ink" : "--quiet");
+        pen.fillStyle = css(on ? "--accent" : labelled ? "--ink" : "--quiet");
         pen.font = `${on ? "600 " : ""}${labelled ? 13 : 11}px ${font}`;
-        const text = labelled ? cut(visible(names[index]), (across ? top : left) - 12) : String(index);
+        const text = labelled ? cut(pen, visible(names[index]), (across ? top : left) - 12) : String(index);
         pen.save();
         if (across && labelled) {
           pen.translate(middle, top - 8);
@@ -194,12 +165,6 @@ export const matrix = (given, { t, signal }) => {
         pen.restore();
       }
     }
-  };
-  let waiting = false;
-  const later = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); });
   };
 
   // ------------------------------------------------------------ what is pointed at
@@ -244,7 +209,7 @@ export const matrix = (given, { t, signal }) => {
     const at = state.seen && cellAt(event);
     if (at) pin(at, event.shiftKey);
   });
-  frame.addEventListener("scroll", later);
+  frame.addEventListener("scroll", () => later());
   frame.addEventListener("keydown", (event) => {
     const step = STEPS[event.key];
     const { rows, columns } = state.options;
@@ -276,16 +241,10 @@ export const matrix = (given, { t, signal }) => {
     draw();
     later();
   };
-  const again = () => {
+  const later = drawnLater(box, draw, signal, () => {
     state.sheet = null;
-    legend(bar, state.options);
-    later();
-  };
-  document.addEventListener("themechange", again, { signal });
-  const watcher = new ResizeObserver(later);
-  watcher.observe(box);
-  signal.addEventListener("abort", () => watcher.disconnect());
+    bar.update(state.options);
+  });
   box.update(given);
-  again();
   return box;
 };

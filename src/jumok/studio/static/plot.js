@@ -1,17 +1,20 @@
 // Lines over a number: axes, one or several series with bands, a mark under the pointer or moved by the arrow keys.
+import { theme } from "./colour.js";
+import { clamp, css, cut, drawnLater, penOf } from "./drawing.js";
 import { make, shown, visible } from "./text.js";
 
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const PALETTE = { // told apart by everybody (Okabe and Ito), a set for each theme
+// told apart by everybody (Okabe and Ito), a set for each theme
+const PALETTE = {
   light: ["#0072b2", "#c04a00", "#007a5a", "#a3437f", "#8a6500", "#444b57"],
   dark: ["#6cb8f0", "#ff9a5c", "#3ccfa6", "#eba6cf", "#f0c94a", "#c3cad4"],
 };
-const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2], []];
-export const palette = (index) => {
-  const all = PALETTE[document.documentElement.dataset.theme === "dark" ? "dark" : "light"];
-  return all[index % all.length];
-};
-export const dashes = (index) => DASHES[index % DASHES.length];
+const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3], [4, 2]];
+export const palette = (index) => PALETTE[theme()][index % PALETTE.light.length];
+// others in each round of colours
+const dashes = (index) => DASHES[(index + Math.floor(index / PALETTE.light.length)) % DASHES.length];
+// a loss begins so high that nothing else could be seen: what comes before this share may be cut off
+const SETTLED = 0.05;
+const MOST_DOTS = 60;
 
 // A signal that ends with `outer`, or when `element` is filled anew: what was drawn in it before lets go.
 export const renewed = (element, outer) => {
@@ -39,134 +42,161 @@ const decades = (low, high) => {
   }
   return found.filter((one) => one >= low * 0.999 && one <= high * 1.001);
 };
-const tick = (x) => shown(x).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+const SUPER = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const tick = (x, log) => {
+  const [size, power] = [Math.abs(x), Math.log10(Math.abs(x))];
+  if (log && Math.abs(power) > 3.5 && Math.abs(power - Math.round(power)) < 1e-6) {
+    return `10${power < 0 ? "⁻" : ""}${[...String(Math.abs(Math.round(power)))].map((digit) => SUPER[digit]).join("")}`;
+  }
+  const [unit, sign] = size >= 1e6 ? [1e6, "M"] : size >= 1e4 ? [1e3, "k"] : [1, ""];
+  return `${Number((x / unit).toPrecision(5))}${sign}`.replaceAll("-", "−");
+};
+const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
+const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
 
-// options: {label, height, series: [{name, points: [[x, y]], band: [[x, low, high]], colour (number), dots (size), faint,
-//           alone (dots and no line)}],
-//           x: {title, low, high, whole, names: [of 0, 1, …], bare (no names)}, y: {title, log, low, high}, marks: [{x, text}], at, say(x) -> nodes, onHover(x)}
+// Where an axis begins and ends: where it was told to, or where its numbers do, with some room around them.
+const ends = (values, { low, high, log }, room) => {
+  let [from, to] = values.length ? [least(values), most(values)] : log ? [0.1, 1] : [0, 1];
+  if (log && room) [from, to] = [from / 1.25, to * 1.25];
+  else if (room) {
+    const more = room * (to - from) || room * Math.abs(to) || 1;
+    // from 0 where that costs little
+    [from, to] = [from >= 0 && from < 0.5 * to ? 0 : from - more, to + more];
+  }
+  [from, to] = [low ?? from, high ?? to];
+  if (from < to) return [from, to];
+  return log ? [from / 2, from * 2] : [from - 0.5, from + 0.5];
+};
+
+// options: {label, title (above), keys, height, series: [{name, points: [[x, y]], band: [[x, low, high]], colour (number),
+//           dots (size), faint, alone (dots and no line)}], empty (said where there is no point),
+//           values (the names stand below, with the numbers at the mark, or the last),
+//           x: {title, low, high, log, whole, names: [of 0, 1, …], bare (no names)}, y: {log, low, high, settle},
+//           marks: [{x, text}], at, stays, say(x) -> nodes, onHover(x), onPin(x)}
 // The element has update(options) and point(x or null).
 export const plot = (given, { signal }) => {
-  const state = { options: {}, at: null, seen: null };
+  const state = { options: {}, at: null, seen: null, numbers: [] };
   const canvas = make("canvas", { "aria-hidden": "true" });
   const frame = make("div", { class: "plot-frame", tabindex: "0", role: "group" }, canvas);
   const readout = make("p", { class: "readout", "aria-live": "polite" });
+  const title = make("p", { class: "plot-title" });
   const key = make("ul", { class: "plot-key" });
-  const box = make("div", { class: "plot" }, key, frame, readout);
+  const box = make("div", { class: "plot" }, title, given.values ? [frame, key] : [key, frame], readout);
+  const fits = ([, y]) => Number.isFinite(y) && (!state.options.y.log || y > 0);
 
-  const all = () => state.options.series.flatMap(({ points, band = [] }) => [
-    ...points, ...band.flatMap(([x, low, high]) => [[x, low], [x, high]])]);
   box.update = (more) => {
     const options = { height: 240, series: [], x: {}, y: {}, marks: [], ...state.options, ...more };
     state.options = options;
     if ("at" in more) state.at = more.at;
-    const numbers = all().filter(([, y]) => Number.isFinite(y) && (!options.y.log || y > 0));
-    const [xs, ys] = [0, 1].map((axis) => numbers.map((one) => one[axis]));
-    const bounds = (values, axis, fallback) => [
-      axis.low ?? values.reduce((a, b) => Math.min(a, b), Infinity), axis.high ?? values.reduce((a, b) => Math.max(a, b), -Infinity),
-    ].map((one, index) => (Number.isFinite(one) ? one : fallback[index]));
-    let [x, y] = [bounds(xs, options.x, [0, 1]), bounds(ys, options.y, [options.y.log ? 0.1 : 0, 1])];
-    if (x[0] === x[1]) x = [x[0] - 0.5, x[1] + 0.5];
-    if (y[0] === y[1]) y = options.y.log ? [y[0] / 2, y[1] * 2] : [y[0] - 0.5, y[1] + 0.5];
-    if (options.y.log) y = [y[0] / 1.25, y[1] * 1.25];
-    else if (options.y.high === undefined) y[1] += (y[1] - y[0]) * 0.05; // no dot lies on the edge
-    state.bounds = { x, y };
-    state.places = [...new Set(xs)].sort((a, b) => a - b);
+    const all = options.series.flatMap(({ points, band = [] }) => [...points, ...band.flatMap(([x, low, high]) => [[x, low], [x, high]])]).filter(fits);
+    const settled = options.y.settle ? options.series.flatMap(({ points }) => points.filter(([x]) => x >= SETTLED * points.at(-1)[0])).filter(fits) : all;
+    state.bounds = { x: ends(all.map(([x]) => x), options.x, 0), y: ends(settled.map(([, y]) => y), options.y, 0.06) };
+    state.places = [...new Set(all.map(([x]) => x))].sort((a, b) => a - b);
+    if (options.values && !state.places.includes(state.at)) state.at = null;
     frame.setAttribute("aria-label", `${options.label}. ${options.keys ?? ""}`);
-    key.hidden = options.series.filter((one) => one.name).length < 2;
+    title.textContent = options.title ?? "";
+    title.hidden = !options.title;
     drawKey();
     say();
     later();
   };
-  const drawKey = () => key.replaceChildren(...state.options.series.filter((one) => one.name).map((one) => {
+  const drawKey = () => {
+    const { series, values } = state.options;
+    const named = series.filter((one) => one.name && (!values || one.points.some(fits)));
+    key.hidden = !values && named.length < 2;
+    state.numbers = named.map((one) => [one, make("b", { class: "number" })]);
+    state.where = make("li", { class: "number" });
+    key.replaceChildren(...(values && named.length ? [state.where] : []), ...state.numbers.map(([one, number]) => (
+      make("li", {}, sample(one), make("bdi", { text: one.name }), values ? number : null))));
+  };
+  const sample = ({ colour = 0, faint, alone }) => {
     const line = make("canvas", { "aria-hidden": "true" });
     [line.width, line.height] = [48, 16];
     const pen = line.getContext("2d");
-    Object.assign(pen, { strokeStyle: palette(one.colour ?? 0), lineWidth: 4, globalAlpha: one.faint ? 0.5 : 1 });
-    pen.setLineDash(dashes(one.colour ?? 0).map((part) => 2 * part));
+    Object.assign(pen, { strokeStyle: palette(colour), fillStyle: palette(colour), lineWidth: 4, globalAlpha: faint ? 0.5 : 1 });
+    pen.setLineDash(dashes(colour).map((part) => 2 * part));
     pen.beginPath();
-    if (one.alone) {
-      pen.fillStyle = pen.strokeStyle;
+    if (alone) {
       pen.arc(24, 8, 7, 0, 7);
       pen.fill();
     } else {
       pen.moveTo(0, 8); pen.lineTo(48, 8); pen.stroke();
     }
-    return make("li", {}, line, one.name);
-  }));
+    return line;
+  };
 
   const place = (width, height) => {
-    const { x, y } = state.bounds;
-    const { log } = state.options.y;
-    const [left, right, top, bottom] = [56, 12, 10, state.options.x.names ? (state.options.x.bare ? 8 : 78) : 42];
-    const level = log ? (value) => Math.log(value) : (value) => value;
-    const [low, high] = y.map(level);
+    const { x, y } = state.options;
+    const [left, right, top, bottom] = [56, 12, 10, x.names ? (x.bare ? 8 : 78) : 42];
+    const share = ([from, to], log) => (log ? (value) => Math.log(Math.max(value, from) / from) / Math.log(to / from) : (value) => (value - from) / (to - from));
+    const [across, up] = [share(state.bounds.x, x.log), share(state.bounds.y, y.log)];
     return {
-      left, right, top, bottom,
-      x: (value) => left + ((value - x[0]) / (x[1] - x[0])) * (width - left - right),
-      y: (value) => top + ((high - level(log ? Math.max(value, y[0]) : value)) / (high - low)) * (height - top - bottom),
-      back: (pixel) => x[0] + ((pixel - left) / (width - left - right)) * (x[1] - x[0]),
+      left, top, right: width - right, floor: height - bottom,
+      x: (value) => left + across(value) * (width - left - right), y: (value) => height - bottom - up(value) * (height - top - bottom),
     };
   };
   const draw = () => {
-    if (!frame.isConnected || !state.bounds) return;
+    if (!frame.isConnected) return;
     const [width, height] = [Math.max(160, frame.clientWidth), state.options.height];
-    const ratio = window.devicePixelRatio || 1;
-    [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-    [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-    const pen = canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const pen = penOf(canvas, width, height);
     const seen = place(width, height);
     state.seen = seen;
-    axes(pen, seen, width, height);
+    axes(pen, seen);
+    pen.save();
+    pen.beginPath();
+    pen.rect(seen.left - 6, seen.top - 6, seen.right - seen.left + 12, seen.floor - seen.top + 12);
+    pen.clip();
     for (const one of [...state.options.series].reverse().sort((a, b) => Number(Boolean(b.faint)) - Number(Boolean(a.faint)))) line(pen, seen, one);
-    if (state.at !== null && state.at !== undefined) mark(pen, seen, height);
+    if (state.at !== null && state.at !== undefined) mark(pen, seen);
+    pen.restore();
+    if (state.places.length || !state.options.empty) return;
+    pen.textAlign = "center";
+    pen.fillText(state.options.empty, (seen.left + seen.right) / 2, (seen.top + seen.floor) / 2);
   };
-  const axes = (pen, seen, width, height) => {
-    const { x, y, marks } = state.options;
-    const [floor, quiet] = [height - seen.bottom, style("--quiet")];
-    Object.assign(pen, { font: `12px ${style("--text")}`, fillStyle: quiet, strokeStyle: style("--line"), lineWidth: 1, textBaseline: "middle" });
-    for (const value of y.log ? decades(...state.bounds.y) : nice(...state.bounds.y, 4)) {
+  const axes = (pen, seen) => {
+    const { x, y, marks, height } = state.options;
+    const width = seen.right - seen.left;
+    Object.assign(pen, { font: `12px ${css("--text")}`, fillStyle: css("--quiet"), strokeStyle: css("--line"), lineWidth: 1, textBaseline: "middle", textAlign: "right" });
+    for (const value of y.log ? decades(...state.bounds.y) : nice(...state.bounds.y, Math.min(5, height / 56))) {
       const at = Math.round(seen.y(value)) + 0.5;
-      pen.beginPath(); pen.moveTo(seen.left, at); pen.lineTo(width - seen.right, at); pen.stroke();
-      pen.textAlign = "right";
-      pen.fillText(tick(value), seen.left - 8, at);
+      pen.beginPath(); pen.moveTo(seen.left, at); pen.lineTo(seen.right, at); pen.stroke();
+      pen.fillText(tick(value, y.log), seen.left - 8, at);
     }
     if (x.names) {
-      if (!x.bare) words(pen, seen, floor, width);
+      if (!x.bare) words(pen, seen);
       return;
     }
-    const whole = nice(...state.bounds.x, Math.min(8, width / 72)).filter((value) => !x.whole || Number.isInteger(value));
-    for (const value of whole) {
-      pen.textAlign = "center";
-      pen.fillText(tick(value), seen.x(value), floor + 14);
+    // on such a scale what was measured is named
+    const every = Math.ceil(state.places.length / (width / 56));
+    const found = x.log ? state.places.filter((_, index) => index % every === 0) : nice(...state.bounds.x, Math.min(8, width / 72));
+    for (const value of found.filter((one) => !x.whole || Number.isInteger(one))) {
+      const text = tick(value);
+      pen.fillText(text, Math.min(seen.x(value) + pen.measureText(text).width / 2, seen.right + 12), seen.floor + 14);
     }
-    pen.textAlign = "right";
-    pen.fillText(x.title ?? "", width - seen.right, floor + 32);
-    drawMarks(pen, seen, width, floor, marks);
+    pen.fillText(x.title ?? "", seen.right, seen.floor + 32);
+    drawMarks(pen, seen, marks);
   };
-  const words = (pen, seen, floor, width) => { // under each place its word, upright
+  const words = (pen, seen) => { // under each place its word, upright
     const { names } = state.options.x;
-    const every = Math.ceil(14 / ((width - seen.left - seen.right) / Math.max(1, names.length - 1)));
+    const every = Math.ceil(14 / ((seen.right - seen.left) / Math.max(1, names.length - 1)));
     names.forEach((name, index) => {
       if (index % every) return;
       pen.save();
-      pen.translate(seen.x(index), floor + 8);
+      pen.translate(seen.x(index), seen.floor + 8);
       pen.rotate(-Math.PI / 2);
-      let text = [...visible(name)];
-      while (text.length > 1 && pen.measureText(text.join("")).width > 66) text = [...text.slice(0, -2), "…"];
-      pen.fillText(text.join(""), 0, 0);
+      pen.fillText(cut(pen, visible(name), 66), 0, 0);
       pen.restore();
     });
   };
-  const drawMarks = (pen, seen, width, floor, marks) => {
+  const drawMarks = (pen, seen, marks) => {
     for (const { x: where, text } of marks) {
       const at = seen.x(where);
-      if (at < seen.left || at > width - seen.right) continue;
+      if (at < seen.left || at > seen.right) continue;
       pen.save();
-      Object.assign(pen, { strokeStyle: style("--second"), fillStyle: style("--second"), lineWidth: 1.5 });
+      Object.assign(pen, { strokeStyle: css("--second"), fillStyle: css("--second"), lineWidth: 1.5 });
       pen.setLineDash([4, 3]);
-      pen.beginPath(); pen.moveTo(at, seen.top); pen.lineTo(at, floor); pen.stroke();
-      const after = at + 6 + pen.measureText(text).width < width - seen.right;
+      pen.beginPath(); pen.moveTo(at, seen.top); pen.lineTo(at, seen.floor); pen.stroke();
+      const after = at + 6 + pen.measureText(text).width < seen.right;
       pen.textAlign = after ? "left" : "right";
       pen.fillText(text, at + (after ? 6 : -6), seen.top + 8);
       pen.restore();
@@ -182,46 +212,44 @@ export const plot = (given, { signal }) => {
       [...band].reverse().forEach(([x, low]) => pen.lineTo(seen.x(x), seen.y(low)));
       pen.fill();
     }
+    const drawn = points.filter(([, y]) => Number.isFinite(y));
     pen.globalAlpha = faint ? 0.5 : 1;
     pen.setLineDash(dashes(colour));
     pen.beginPath();
-    if (!alone) points.forEach(([x, y], index) => pen[index ? "lineTo" : "moveTo"](seen.x(x), seen.y(y)));
+    if (!alone) drawn.forEach(([x, y], index) => pen[index ? "lineTo" : "moveTo"](seen.x(x), seen.y(y)));
     pen.stroke();
-    if (dots && !faint) {
-      for (const [x, y] of points) {
-        pen.beginPath(); pen.arc(seen.x(x), seen.y(y), dots, 0, 7); pen.fill();
+    if (alone || drawn.length === 1 || (dots && !faint && drawn.length <= MOST_DOTS)) {
+      for (const [x, y] of drawn) {
+        pen.beginPath(); pen.arc(seen.x(x), seen.y(y), dots || 3, 0, 7); pen.fill();
       }
     }
     pen.restore();
   };
-  const mark = (pen, seen, height) => {
+  const mark = (pen, seen) => {
     const at = seen.x(state.at);
-    pen.save();
-    Object.assign(pen, { strokeStyle: style("--ink"), lineWidth: 1 });
+    Object.assign(pen, { strokeStyle: css("--ink"), lineWidth: 1 });
     pen.setLineDash([2, 3]);
-    pen.beginPath(); pen.moveTo(at, seen.top); pen.lineTo(at, height - seen.bottom); pen.stroke();
+    pen.beginPath(); pen.moveTo(at, seen.top); pen.lineTo(at, seen.floor); pen.stroke();
     pen.setLineDash([]);
     for (const { points, colour = 0, faint } of state.options.series) {
       const found = faint ? null : points.find(([x]) => x === state.at);
       if (!found) continue;
-      Object.assign(pen, { fillStyle: palette(colour), strokeStyle: style("--paper"), lineWidth: 2 });
+      Object.assign(pen, { fillStyle: palette(colour), strokeStyle: css("--paper"), lineWidth: 2 });
       pen.beginPath(); pen.arc(at, seen.y(found[1]), 5, 0, 7); pen.fill(); pen.stroke();
     }
-    pen.restore();
-  };
-  let waiting = false;
-  const later = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); });
   };
 
   // ------------------------------------------------------------ what is pointed at
 
+  const nearest = (some, distance) => some.reduce((best, one) => (best === null || distance(one) < distance(best) ? one : best), null);
   const say = () => {
-    const { say: own } = state.options;
+    const { say: own, values, x } = state.options;
     readout.hidden = !own;
     if (own) readout.replaceChildren(...[own(state.at)].flat());
+    if (!values) return;
+    const at = state.at ?? state.places.at(-1);
+    state.where.textContent = `${x.title}: ${tick(at)}`;
+    for (const [{ points }, number] of state.numbers) number.textContent = shown(nearest(points.filter(fits), (one) => Math.abs(one[0] - at))[1]);
   };
   box.point = (at, quiet = false) => {
     if (at === state.at) return;
@@ -230,26 +258,26 @@ export const plot = (given, { signal }) => {
     say();
     later();
   };
-  const nearest = (x) => state.places.reduce((best, one) => (Math.abs(one - x) < Math.abs(best - x) ? one : best), state.places[0] ?? null);
   frame.addEventListener("pointermove", (event) => {
-    if (state.seen && state.places.length) box.point(nearest(state.seen.back(event.clientX - frame.getBoundingClientRect().left)));
+    const pixel = event.clientX - frame.getBoundingClientRect().left;
+    if (state.seen && state.places.length) box.point(nearest(state.places, (one) => Math.abs(state.seen.x(one) - pixel)));
   });
   frame.addEventListener("pointerleave", () => { if (!state.options.stays) box.point(null); });
   frame.addEventListener("click", () => { if (state.at !== null) state.options.onPin?.(state.at); });
   frame.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (!step || !state.places.length) return;
+    const last = state.places.length - 1;
     const now = state.places.indexOf(state.at);
-    const next = now < 0 ? (step > 0 ? 0 : state.places.length - 1) : Math.min(Math.max(now + step, 0), state.places.length - 1);
-    box.point(state.places[next]);
+    const next = { ArrowLeft: now < 0 ? last : now - 1, ArrowRight: now + 1, Home: 0, End: last }[event.key];
+    if (event.key === "Escape" && !state.options.stays) box.point(null);
+    if (next === undefined || last < 0) return;
+    // only for who moves by keys: what grows would never be silent
+    key.setAttribute("aria-live", "polite");
+    box.point(state.places[clamp(next, 0, last)]);
     state.options.onPin?.(state.at);
     event.preventDefault();
     event.stopPropagation();
   });
-  document.addEventListener("themechange", () => { drawKey(); later(); }, { signal });
-  const watcher = new ResizeObserver(later);
-  watcher.observe(box);
-  signal.addEventListener("abort", () => watcher.disconnect());
+  const later = drawnLater(box, draw, signal, () => { drawKey(); say(); });
   box.update(given);
   return box;
 };

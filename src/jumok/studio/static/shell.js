@@ -52,7 +52,7 @@ window.addEventListener("unhandledrejection", (event) => {
   if (isLeft(event.reason)) event.preventDefault();
   else if (event.reason instanceof Wrong) {
     event.preventDefault();
-    notice([event.reason.message, event.reason.todo].filter(Boolean).join(" "), "wrong");
+    notice(event.reason.whole, "wrong");
   }
 });
 
@@ -163,7 +163,8 @@ const refresh = async () => {
   const known = shell.runs.length;
   shell.runs = (await asker(new Recorder(), t, new AbortController().signal).json("/api/runs")).runs;
   if (known) shell.header.draw(runOf(shell.state.run) ?? shell.header.run);
-  if (known && view.querySelector(".absent")) show(); // one that has what the page shows may have come
+  // one that has what the page shows may have come
+  if (known && view.querySelector(".absent")) show();
   return shell.runs;
 };
 

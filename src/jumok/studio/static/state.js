@@ -1,6 +1,7 @@
 // The state of a view in the address: #/translate?run=en-fr&head=3. A link reproduces the view; the token is never in it.
 
-const SPECIAL = /^(?:-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|true|false|'.*)$/is; // strings that would be read as something else
+// strings that would be read as something else
+const SPECIAL = /^(?:-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|true|false|'.*)$/is;
 const FORBIDDEN = new Set(["token", "page", "__proto__"]);
 
 const decoded = (text) => {
@@ -36,3 +37,6 @@ export const merged = (state, more) => {
   }
   return result;
 };
+
+// A whole number that a link may hold, as near to it as there is one.
+export const fitted = (x, low, high, otherwise = low) => (Number.isFinite(x) ? Math.min(Math.max(Math.round(x), low), high) : otherwise);

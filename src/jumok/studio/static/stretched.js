@@ -1,10 +1,7 @@
 // A heat map whose cells are as wide and as high as there is room: units over time, positions and dimensions.
-import { legend, paint } from "./colour.js";
-import { make, shown, visible } from "./text.js";
+import { clamp, css, cut, drawnLater, penOf, scaleBar, sheetOf, STEPS } from "./drawing.js";
+import { make, visible } from "./text.js";
 
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
-const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 const READABLE = 15; // pixels that a word across needs
 
 // options: {label, keys, data (row by row), rows, columns (how many), order: [row, …], signed, scale, height,
@@ -16,9 +13,8 @@ export const stretched = (given, { signal }) => {
   const state = { options: {}, at: null, sheet: null, seen: null };
   const canvas = make("canvas", { "aria-hidden": "true" });
   const frame = make("div", { class: "stretched-frame", tabindex: "0", role: "group" }, canvas);
-  const bar = make("canvas", { "aria-hidden": "true" });
-  const ends = [make("span"), make("span")];
-  const box = make("div", { class: "stretched" }, frame, make("div", { class: "legend" }, ends[0], bar, ends[1]));
+  const bar = scaleBar();
+  const box = make("div", { class: "stretched" }, frame, bar);
 
   box.update = (more) => {
     const options = { height: 220, order: null, first: [0, 0], titles: ["", ""], marks: {}, signed: false, scale: 1, ...state.options, ...more };
@@ -32,21 +28,13 @@ export const stretched = (given, { signal }) => {
     }
     if (!more.at || Object.keys(more).length > 1) state.sheet = null;
     frame.setAttribute("aria-label", `${options.label}. ${options.rows} × ${options.columns}. ${options.keys ?? ""}`);
-    ends[0].textContent = options.signed ? `−${shown(options.scale)}` : "0";
-    ends[1].textContent = shown(options.scale);
-    legend(bar, options);
+    bar.update(options);
     later();
   };
-  const sheetOf = ({ data, rows, columns, order, signed, scale }) => {
-    const sheet = document.createElement("canvas");
-    [sheet.width, sheet.height] = [columns, rows];
-    const pen = sheet.getContext("2d");
-    const image = pen.createImageData(columns, rows);
+  const painted = ({ data, rows, columns, order, signed, scale }) => {
     const placed = order ? new Float32Array(rows * columns) : data;
     order?.forEach((row, index) => placed.set(data.subarray(row * columns, (row + 1) * columns), index * columns));
-    paint(new Uint32Array(image.data.buffer), placed, { signed, scale });
-    pen.putImageData(image, 0, 0);
-    return sheet;
+    return sheetOf(placed, rows, columns, { signed, scale });
   };
 
   // ------------------------------------------------------------ drawing
@@ -54,7 +42,7 @@ export const stretched = (given, { signal }) => {
   const place = () => {
     const { rows, columns, names, height, titles, ticks } = state.options;
     const pen = canvas.getContext("2d");
-    pen.font = `12px ${style("--text")}`;
+    pen.font = `12px ${css("--text")}`;
     const [left, right] = [(ticks === false ? 8 : 40) + (titles[0] ? 16 : 0), 6];
     const width = Math.max(40, frame.clientWidth - left - right);
     const worded = names && width / columns >= READABLE;
@@ -65,24 +53,20 @@ export const stretched = (given, { signal }) => {
     if (!frame.isConnected || !state.options.data) return;
     const seen = place();
     state.seen = seen;
-    const [wide, high] = [frame.clientWidth, seen.top + seen.height + seen.below];
-    const ratio = window.devicePixelRatio || 1;
-    [canvas.width, canvas.height] = [Math.round(wide * ratio), Math.round(high * ratio)];
-    [canvas.style.width, canvas.style.height] = [`${wide}px`, `${high}px`];
-    const pen = canvas.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const pen = penOf(canvas, frame.clientWidth, seen.top + seen.height + seen.below);
     hatch(pen, seen);
     pen.imageSmoothingEnabled = false;
-    state.sheet ??= sheetOf(state.options);
+    state.sheet ??= painted(state.options);
     pen.drawImage(state.sheet, seen.left, seen.top, seen.width, seen.height);
     edges(pen, seen);
     labels(pen, seen);
     if (state.at) cursor(pen, seen);
   };
-  const hatch = (pen, { left, top, width, height }) => { // shows where there is no number
+  // shows where there is no number
+  const hatch = (pen, { left, top, width, height }) => {
     pen.save();
     pen.beginPath(); pen.rect(left, top, width, height); pen.clip();
-    Object.assign(pen, { strokeStyle: style("--line"), lineWidth: 1 });
+    Object.assign(pen, { strokeStyle: css("--line"), lineWidth: 1 });
     pen.beginPath();
     for (let x = -height; x < width; x += 7) { pen.moveTo(left + x, top + height); pen.lineTo(left + x + height, top); }
     pen.stroke();
@@ -91,7 +75,7 @@ export const stretched = (given, { signal }) => {
   const edges = (pen, { left, top, width, height, wide, high }) => {
     const { marks, rows, columns } = state.options;
     const stroke = (ink, thick, dash) => {
-      Object.assign(pen, { strokeStyle: style(ink), lineWidth: thick });
+      Object.assign(pen, { strokeStyle: css(ink), lineWidth: thick });
       pen.setLineDash(dash);
       pen.beginPath();
       for (const edge of marks.rows ?? []) {
@@ -110,7 +94,7 @@ export const stretched = (given, { signal }) => {
   const labels = (pen, seen) => {
     const { rows, columns, names, first, titles, ticks } = state.options;
     const { left, top, width, height, wide, high, worded } = seen;
-    Object.assign(pen, { font: `12px ${style("--text")}`, fillStyle: style("--quiet"), textBaseline: "middle" });
+    Object.assign(pen, { font: `12px ${css("--text")}`, fillStyle: css("--quiet"), textBaseline: "middle" });
     const every = (cell, room) => [1, 2, 5, 10, 20, 25, 50, 100, 200, 500].find((step) => step * cell >= room) ?? 1000;
     const on = state.at ? [state.back ? state.back[state.at[0]] : state.at[0], state.at[1]] : [-1, -1];
     const spread = every(wide, 34);
@@ -119,8 +103,8 @@ export const stretched = (given, { signal }) => {
       const marked = column === on[1];
       const crowded = !worded && !marked && on[1] >= 0 && Math.abs(column - on[1]) * wide < 30;
       if (crowded || (!worded && !marked && (column + first[1]) % spread)) continue;
-      pen.fillStyle = style(marked ? "--accent" : worded ? "--ink" : "--quiet");
-      pen.font = `${marked ? "600 " : ""}12px ${style("--text")}`;
+      pen.fillStyle = css(marked ? "--accent" : worded ? "--ink" : "--quiet");
+      pen.font = `${marked ? "600 " : ""}12px ${css("--text")}`;
       pen.save();
       pen.translate(middle, top + height + (worded ? 6 : 12));
       if (worded) {
@@ -138,43 +122,33 @@ export const stretched = (given, { signal }) => {
     for (let row = 0; ticks !== false && row < rows; row += 1) {
       const marked = row === on[0];
       if (!marked && ((row + first[0]) % step || (on[0] >= 0 && Math.abs(row - on[0]) * high < 14))) continue;
-      pen.fillStyle = style(marked ? "--accent" : "--quiet");
-      pen.font = `${marked ? "600 " : ""}12px ${style("--text")}`;
+      pen.fillStyle = css(marked ? "--accent" : "--quiet");
+      pen.font = `${marked ? "600 " : ""}12px ${css("--text")}`;
       const number = state.options.order ? state.options.order[row] : row + first[0];
       pen.fillText(String(number).replace("-", "−"), left - 6, clamp(top + (row + 0.5) * high, top + 5, top + height - 5));
     }
-    pen.font = `12px ${style("--text")}`;
-    pen.fillStyle = style("--quiet");
+    pen.font = `12px ${css("--text")}`;
+    pen.fillStyle = css("--quiet");
     if (titles[1]) pen.fillText(titles[1], left + width, top + height + seen.below - 8);
     if (titles[0]) {
+      pen.save();
       pen.translate(8, top);
       pen.rotate(-Math.PI / 2);
       pen.fillText(titles[0], 0, 0);
-      pen.setTransform(window.devicePixelRatio || 1, 0, 0, window.devicePixelRatio || 1, 0, 0);
+      pen.restore();
     }
-  };
-  const cut = (pen, text, room) => {
-    if (pen.measureText(text).width <= room) return text;
-    let short = [...text];
-    while (short.length && pen.measureText(`${short.join("")}…`).width > room) short = short.slice(0, -1);
-    return `${short.join("")}…`;
   };
   const cursor = (pen, { left, top, width, height, wide, high }) => {
     const row = state.back ? state.back[state.at[0]] : state.at[0];
     const [x, y] = [left + state.at[1] * wide, top + row * high];
-    const thick = Math.max(high, 5); // a row of a pixel or two could not be seen in its frame
+    // a row of a pixel or two could not be seen in its frame
+    const thick = Math.max(high, 5);
     const frames = [[x, top, wide, height], [left, y - (thick - high) / 2, width, thick]];
     for (const [ink, thick] of [["--paper", 3], ["--ink", 1]]) {
-      Object.assign(pen, { strokeStyle: style(ink), lineWidth: thick, globalAlpha: ink === "--paper" ? 0.7 : 1 });
+      Object.assign(pen, { strokeStyle: css(ink), lineWidth: thick, globalAlpha: ink === "--paper" ? 0.7 : 1 });
       for (const one of frames) pen.strokeRect(...one);
     }
     pen.globalAlpha = 1;
-  };
-  let waiting = false;
-  const later = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(); });
   };
 
   // ------------------------------------------------------------ what is pointed at
@@ -215,10 +189,7 @@ export const stretched = (given, { signal }) => {
     event.preventDefault();
     event.stopPropagation();
   });
-  document.addEventListener("themechange", () => { state.sheet = null; legend(bar, state.options); later(); }, { signal });
-  const watcher = new ResizeObserver(later);
-  watcher.observe(box);
-  signal.addEventListener("abort", () => watcher.disconnect());
+  const later = drawnLater(box, draw, signal, () => { state.sheet = null; bar.update(state.options); });
   box.update(given);
   return box;
 };

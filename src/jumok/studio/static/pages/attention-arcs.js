@@ -1,4 +1,5 @@
 // The two lines of words, and lines from each word that looks to those it looks at: the stronger, the thicker.
+import { drawnLater } from "../drawing.js";
 import { largestOf } from "./attention-sides.js";
 
 const [TOP, HEIGHT, GAP, WIDEST] = [28, 216, 14, 3600];
@@ -18,7 +19,8 @@ export const arcsOf = (context, { point, pin }) => {
     const { rowNames, columnNames } = state.part;
     const pen = picture.getContext("2d");
     pen.font = font();
-    const many = rowNames.length + columnNames.length > 400; // their words do not fit, whatever they are
+    // their words do not fit, whatever they are
+    const many = rowNames.length + columnNames.length > 400;
     const sizeOf = (name) => (many ? WIDEST : Math.min(140, pen.measureText(visible(name)).width));
     const lines = [rowNames, columnNames].map((names) => names.map(sizeOf));
     const needed = Math.max(...lines.map((sizes) => sizes.reduce((sum, size) => sum + size + GAP, GAP)));
@@ -102,7 +104,8 @@ export const arcsOf = (context, { point, pin }) => {
       columnNames.forEach((name, s) => word(name, bottom[s], HEIGHT - TOP / 2, looked.get(s) > 0.1, looked.get(s) ?? 0));
       return;
     }
-    pen.fillStyle = css("--edge"); // no room for words: a tick for each, and the words that matter
+    // no room for words: a tick for each, and the words that matter
+    pen.fillStyle = css("--edge");
     top.forEach((x) => pen.fillRect(x, TOP - 2, 1, 5));
     bottom.forEach((x) => pen.fillRect(x, HEIGHT - TOP - 3, 1, 5));
     const inside = (x, text) => Math.min(Math.max(x, pen.measureText(text).width / 2 + 2), width - pen.measureText(text).width / 2 - 2);
@@ -120,12 +123,6 @@ export const arcsOf = (context, { point, pin }) => {
     }
   };
 
-  let waiting = false;
-  const later = () => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; if (state.seen) picture.redraw(); });
-  };
   const layout = () => {
     if (!state.part || !box.isConnected) return;
     state.seen = place();
@@ -161,8 +158,6 @@ export const arcsOf = (context, { point, pin }) => {
     const row = rowAt(event);
     if (row !== null) pin(row, event.shiftKey);
   });
-  const watcher = new ResizeObserver(() => requestAnimationFrame(layout));
-  watcher.observe(box);
-  context.signal.addEventListener("abort", () => watcher.disconnect());
+  const later = drawnLater(box, layout, context.signal);
   return box;
 };

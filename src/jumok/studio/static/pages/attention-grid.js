@@ -1,8 +1,8 @@
 // All layers and heads as small maps. They come as bytes, √ of the weights, become pixels through one table, and lie on
 // one canvas behind the buttons: a canvas for each of 144 would take longer than all the rest.
+import { STEPS } from "../drawing.js";
 
 const GAP = 1; // pixels around each map
-const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
 
 const shadesOf = (context, bright) => {
   const weights = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
@@ -29,7 +29,8 @@ export const gridOf = (context, choose) => {
 
   const atlas = ({ shape: [layers, heads, rows, columns], bytes }, shades) => {
     const packed = atob(bytes);
-    const zoom = Math.max(1, Math.floor(32 / Math.max(rows, columns))); // a gap is narrower than a pixel of a small map
+    // a gap is narrower than a pixel of a small map
+    const zoom = Math.max(1, Math.floor(32 / Math.max(rows, columns)));
     const [wide, high] = [columns * zoom + 2 * GAP, rows * zoom + 2 * GAP];
     const canvas = make("canvas", { "aria-hidden": "true" });
     [canvas.width, canvas.height] = [heads * wide, layers * high];

@@ -1,11 +1,12 @@
 // The page "Attention": all layers and heads, one of them word by word and step by step, and the model without it.
+import { remembering } from "../asking.js";
 import { arcsOf } from "./attention-arcs.js";
 import { changeOf } from "./attention-change.js";
 import { formOf } from "./attention-form.js";
 import { gridOf } from "./attention-grid.js";
 import { differs, hasSpecial, largestOf, readPins, shownPart, sidesOf, writePins } from "./attention-sides.js";
 import { stepsOf } from "./attention-steps.js";
-import { words } from "./attention-words.js";
+import words from "../words/attention.json" with { type: "json" };
 
 const TASKS = ["translation", "pretraining", "classification", "regression", "tagging", "answering"];
 const KEPT = 40; // maps
@@ -16,7 +17,7 @@ async function show(place, context) {
   const { make, t, controls, run } = context;
   const state = () => context.state;
   const text = (value) => (value === undefined ? undefined : String(value));
-  const view = { answer: null, group: null, sides: null, part: null, layer: 0, head: 0, combine: "head", pins: [], maps: new Map(), turn: 0, asked: 0 };
+  const view = { answer: null, group: null, sides: null, part: null, layer: 0, head: 0, combine: "head", pins: [], turn: 0, asked: 0 };
 
   // ------------------------------------------------------------ what is asked
 
@@ -29,17 +30,8 @@ async function show(place, context) {
   const byWords = () => state().unit !== "tokens";
   const special = () => state().special !== false;
   const bright = () => state().bright ?? view.group.keys.tokens.length > 32;
-  const mapOf = (layer, head) => {
-    const body = { ...base(), kind: view.group.name, combine: view.combine, layer, head, words: byWords() };
-    const key = JSON.stringify(body);
-    if (!view.maps.has(key)) {
-      const found = context.floats("/api/attention/map", body);
-      found.catch(() => view.maps.delete(key));
-      view.maps.set(key, found);
-      if (view.maps.size > KEPT) view.maps.delete(view.maps.keys().next().value);
-    }
-    return view.maps.get(key);
-  };
+  const answers = remembering((body) => context.floats("/api/attention/map", body), KEPT);
+  const mapOf = (layer, head) => answers({ ...base(), kind: view.group.name, combine: view.combine, layer, head, words: byWords() });
 
   // ------------------------------------------------------------ the page's parts
 
@@ -122,9 +114,8 @@ async function show(place, context) {
     view.head = Number.isInteger(state().head) ? Math.min(Math.max(state().head, 0), (heads ?? 1) - 1) : 0;
     const ways = heads === null ? ["head"] : ["head", "mean", "max", ...(rolls ? ["rollout"] : [])];
     view.combine = ways.includes(state().combine) ? state().combine : "head";
-    const focused = [...bar.querySelectorAll("input")].indexOf(document.activeElement); // it stays where it was
     const another = (more) => { context.set(more); return kind(view.group.name); };
-    bar.replaceChildren(...[
+    controls.refill(bar,
       groups.length > 1 ? controls.segmented(t("kind"), groups.map((group) => [group.name, kindTitle(group.name)]), view.group.name,
         (chosen) => { context.set({ kind: chosen, layer: null, head: null, pins: null }); kind(chosen); }) : null,
       ways.length > 1 ? controls.segmented(t("combine"), ways.map((way) => [way, t(way)]), view.combine, (way) => {
@@ -134,9 +125,7 @@ async function show(place, context) {
       }) : null,
       differs(view.group) ? controls.segmented(t("unit"), ["words", "tokens"].map((unit) => [unit, t(unit)]), byWords() ? "words" : "tokens", changeUnit) : null,
       hasSpecial(view.group) ? controls.toggle(t("special"), special(), (on) => { context.set({ special: on ? null : false }); draw(); }) : null,
-      controls.toggle(t("bright"), bright(), (on) => another({ bright: on })),
-    ].filter(Boolean));
-    if (focused >= 0) bar.querySelectorAll("input")[focused]?.focus();
+      controls.toggle(t("bright"), bright(), (on) => another({ bright: on })));
     layout.classList.toggle("attention-single", heads === null);
     gridBox.hidden = heads === null;
     view.sides = sidesOf(view.group, byWords());
@@ -144,7 +133,8 @@ async function show(place, context) {
     const start = performance.now();
     const turn = view.turn;
     if (heads !== null) {
-      mapOf(view.layer, view.head).catch(() => {}); // on its way while the small maps are drawn
+      // on its way while the small maps are drawn
+      mapOf(view.layer, view.head).catch(() => {});
       const small = await context.json("/api/attention/grid", { ...base(), kind: view.group.name });
       if (turn !== view.turn) return;
       grid.fill(view.group, small, bright());

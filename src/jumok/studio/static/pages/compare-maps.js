@@ -27,8 +27,9 @@ export const maps = (context, { told, ask, names }) => {
     context.set({ ...change, pin: null });
     return update();
   };
-  const numbers = (sizes) => [[null, t("mean")], ...Array.from({ length: Math.min(...sizes) }, (_, number) => [number, String(number)])];
-  const draw = () => { // the controls; those that a choice has made senseless are left out
+  const numbers = (sizes) => [[null, t("mean")], ...controls.numbered(Math.min(...sizes))];
+  // the controls; those that a choice has made senseless are left out
+  const draw = () => {
     const [kind, now] = [kindOf(), view()];
     const focused = bar.contains(document.activeElement) ? document.activeElement.closest("[data-part]")?.dataset.part : null;
     const part = (name, element) => { element.dataset.part = name; return element; };

@@ -55,8 +55,9 @@ export const probabilities = (context, rows, { first, whole }) => {
     make("span", { class: "compare-gauge", "aria-hidden": "true" }, make("span", { class: `compare-fill-${side}`, style: { width: `${100 * p}%` } })), make("span", { text: shown(p) })));
   const signed = (x) => {
     const cell = make("td", { class: "number compare-signed", text: x > 0 ? `+${shown(x)}` : shown(x) });
-    Object.assign(cell.style, { backgroundColor: context.signedColour(x), color: context.signedInk(x) });
-    document.addEventListener("themechange", () => Object.assign(cell.style, { backgroundColor: context.signedColour(x), color: context.signedInk(x) }), { signal: context.signal });
+    const paint = () => Object.assign(cell.style, { backgroundColor: context.signedColour(x), color: context.signedInk(x) });
+    paint();
+    document.addEventListener("themechange", paint, { signal: context.signal });
     return cell;
   };
   const table = make("table", { class: "compare-table" },

@@ -2,7 +2,7 @@
 import { Wrong } from "../asking.js";
 import { maps } from "./compare-maps.js";
 import { badge, outputs, probabilities } from "./compare-said.js";
-import { words } from "./compare-words.js";
+import words from "../words/compare.json" with { type: "json" };
 
 const TASKS = ["translation", "classification", "regression"];
 const SENTENCES = { en: "The black cat sees the small dog.", fr: "Le chat noir voit le petit chien.", ko: "검은 고양이가 작은 개를 본다." };
@@ -109,7 +109,7 @@ export default {
         if (mine !== count || error.name === "AbortError") return;
         if (!(error instanceof Wrong)) throw error;
         result.replaceChildren();
-        message.textContent = [error.message, error.todo].filter(Boolean).join(" ");
+        message.textContent = error.whole;
       } finally {
         if (mine === count) result.removeAttribute("aria-busy");
       }

@@ -1,5 +1,5 @@
 // What a lesson computes at once: sliders, and the curves or maps that Python gives for them.
-import { plot } from "./train-plot.js";
+import { plot } from "../plot.js";
 
 const shownPower = (value) => String(2 ** Math.round(value));
 
@@ -39,13 +39,14 @@ export const livePart = async (context, lesson) => {
   const drawLines = (found) => {
     const options = {
       label: `${lesson.title}: ${named(found.y)}`,
-      x: { label: named(found.x), log: found.log_x },
-      y: { label: named(found.y), log: found.log, min: found.range[0] ?? undefined, max: found.range[1] ?? undefined },
-      series: Object.entries(found.lines).map(([name, points], index) => ({ name: named(name), points, index, dots: found.dots })),
+      title: named(found.y),
+      x: { title: named(found.x), log: found.log_x, low: found.log_x ? null : Math.min(0, ...Object.values(found.lines).flat().map(([x]) => x)) },
+      y: { log: found.log, low: found.range[0], high: found.range[1] },
+      series: Object.entries(found.lines).map(([name, points], index) => ({ name: named(name), points, colour: index, dots: found.dots ? 3 : 0 })),
     };
     if (chart) chart.update(options);
     else {
-      chart = plot(context, { ...options, height: 300 });
+      chart = plot({ ...options, values: true, height: 300 }, context);
       place.replaceChildren(chart);
     }
   };
@@ -78,11 +79,6 @@ export const livePart = async (context, lesson) => {
     context.set({ [`v.${slider.key}`]: value });
     compute();
   })));
-  for (const [index, input] of [...bar.querySelectorAll("input")].entries()) {
-    const tell = () => input.setAttribute("aria-valuetext", (sliders[index].power ? shownPower : context.shown)(input.valueAsNumber));
-    input.addEventListener("input", tell);
-    tell();
-  }
   const element = make("section", { class: "card lessons-live", "aria-labelledby": "lessons-try" },
     make("h3", { id: "lessons-try", text: t("tryIt") }), make("p", { text: about }), bar, place,
     factsTitle ? make("p", { class: "quiet lessons-facts-title", text: factsTitle }) : null, facts);

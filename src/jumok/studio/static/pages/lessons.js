@@ -1,7 +1,7 @@
 // The lab's experiments in order: the claim, something to turn, what was measured, and to run it.
 import { livePart } from "./lessons-live.js";
 import { resultPart } from "./lessons-results.js";
-import { words } from "./lessons-words.js";
+import words from "../words/lessons.json" with { type: "json" };
 
 export default {
   name: "lessons",
@@ -58,7 +58,8 @@ export default {
     place.append(make("div", { class: "lessons-page" },
       make("nav", { class: "lessons-nav", "aria-label": t("list") }, rows, chooser), content));
     const current = rows.querySelector("[aria-current]");
-    rows.parentElement.scrollTop = Math.max(0, current.offsetTop - rows.parentElement.clientHeight / 2); // the list, not the page
+    // the list, not the page
+    rows.parentElement.scrollTop = Math.max(0, current.offsetTop - rows.parentElement.clientHeight / 2);
     if (live) live.append(await livePart(context, lesson));
     await result.show();
   },

@@ -1,10 +1,10 @@
 // Positions: the vectors that say where a word stands, of a formula or of the run, and how alike they are.
 import { plot, renewed } from "../plot.js";
+import { fitted } from "../state.js";
 import { stretched } from "../stretched.js";
-import { words } from "./positions-words.js";
+import words from "../words/positions.json" with { type: "json" };
 
 const KINDS = ["sinusoidal", "sinusoidal-halves", "learned", "rotary"];
-const clamp = (x, low, high, otherwise) => (Number.isFinite(x) ? Math.min(Math.max(Math.round(x), low), high) : otherwise);
 const minus = (x) => String(x).replace("-", "−");
 
 export default {
@@ -18,8 +18,8 @@ export default {
     const owned = Boolean(run) && run.state !== "damaged" && !run.recurrent && run.position !== "none";
     const asked = {
       source: owned && state.source === "run" ? "run" : "formula", kind: KINDS.includes(state.kind) ? state.kind : "sinusoidal",
-      width: clamp(state.width, 4, 256, 64) & ~1, length: clamp(state.length, 8, 512, 128), trained: clamp(state.trained, 1, 512, 64),
-      part: clamp(state.part, 0, 99, 0), own: state.length === undefined,
+      width: fitted(state.width, 4, 256, 64) & ~1, length: fitted(state.length, 8, 512, 128), trained: fitted(state.trained, 1, 512, 64),
+      part: fitted(state.part, 0, 99, 0), own: state.length === undefined,
     };
     const bar = make("div", { class: "bar positions-bar" });
     const body = make("div", { "aria-live": "off" });
@@ -57,7 +57,8 @@ export default {
         ({ positions } = await context.json("/api/positions/list", question));
       } catch (error) {
         if (error.name !== "Wrong" || asked.source !== "run") throw error;
-        context.notice(error.message); // this run has none after all: the formulas are still there
+        // this run has none after all: the formulas are still there
+        context.notice(error.message);
         await set({ source: "formula" });
         return;
       }
@@ -65,7 +66,8 @@ export default {
       const [table, pairs, curve] = await Promise.all(["table", "pairs", "curve"].map((name) => context.floats(`/api/positions/${name}`, { ...question, number })));
       if (mine !== round) return; // something else was chosen meanwhile
       const layout = `${asked.source} ${positions.length}`;
-      if (layout !== drawn) drawBar(positions); // a slider under the hand stays as it is
+      // a slider under the hand stays as it is
+      if (layout !== drawn) drawBar(positions);
       drawn = layout;
       const focus = body.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
       const parent = { signal: renewed(body, context.signal) };

@@ -1,6 +1,7 @@
 // A map over a picture: the picture in grey, and over it the map's colours, interpolated between the middles of cells.
 
-const [FAINT, STRONG] = [0.5, 0.85]; // how much of the picture is covered where nothing, and where most, was looked at
+// how much of the picture is covered where nothing, and where most, was looked at
+const [FAINT, STRONG] = [0.5, 0.85];
 const MARK = "#ff5a36";
 const LEVELS = 255;
 

@@ -1,19 +1,14 @@
 // Reading: what a reader of words reads in a picture, and where it looks while it writes each character.
 import { Wrong } from "../asking.js";
+import { loaded } from "../files.js";
 import { film } from "./reading-film.js";
 import { input } from "./reading-input.js";
-import { words } from "./reading-words.js";
+import words from "../words/reading.json" with { type: "json" };
 
 let playing = null;
 const percent = (p) => (100 * p).toFixed(1);
 const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 const whole = (value) => (Number.isInteger(value) && value >= 0 && value < 2 ** 31 ? value : undefined);
-const loaded = async (address) => {
-  const image = new Image();
-  image.src = address;
-  await image.decode();
-  return image;
-};
 
 // What is asked of the studio, from the state; `where` has the run's cross-attention, or nothing (CTC).
 const question = (context, where) => {
@@ -97,7 +92,7 @@ export default {
     const fail = (error) => {
       if (error.name === "AbortError") return;
       if (!(error instanceof Wrong)) throw error;
-      message.textContent = [error.message, error.todo].filter(Boolean).join(" ");
+      message.textContent = error.whole;
     };
 
     const look = async () => {
@@ -150,7 +145,8 @@ export default {
       });
       playing = own;
       if (heads) sheet = headsOf(context, heads, own, async (layer, head, index) => {
-        const again = context.state.layer === layer && context.state.head === head; // once more lets go of it
+        // once more lets go of it
+        const again = context.state.layer === layer && context.state.head === head;
         await view(again ? { layer: null, head: null } : { layer, head });
         choosers.replaceChildren(...chooser());
         result.querySelectorAll(".reading-heads button")[index]?.focus();
@@ -174,12 +170,11 @@ export default {
       context.set(change);
       return look();
     };
-    const numbers = (most) => Array.from({ length: most }, (_, number) => [number, String(number)]);
     const chooser = () => {
       const chosen = question(context, where)[1];
       return [
-        where?.layers > 1 ? controls.select(t("layer"), [[null, t("allLayers")], ...numbers(where.layers)], chosen.layer ?? null, (layer) => view({ layer })) : null,
-        where?.heads > 1 ? controls.select(t("head"), [[null, t("allHeads")], ...numbers(where.heads)], chosen.head ?? null, (head) => view({ head })) : null,
+        where?.layers > 1 ? controls.select(t("layer"), [[null, t("allLayers")], ...controls.numbered(where.layers)], chosen.layer ?? null, (layer) => view({ layer })) : null,
+        where?.heads > 1 ? controls.select(t("head"), [[null, t("allHeads")], ...controls.numbered(where.heads)], chosen.head ?? null, (head) => view({ head })) : null,
       ].filter(Boolean);
     };
     const choosers = make("div", { class: "row reading-view" }, chooser());

@@ -1,11 +1,18 @@
 // Recurrent: gates, cell state and hidden state over a sentence, and how far back the end state still feels.
 import { plot, renewed } from "../plot.js";
+import { fitted } from "../state.js";
 import { stretched } from "../stretched.js";
 import { unitCard } from "./recurrent-unit.js";
-import { FIRST, words } from "./recurrent-words.js";
+import words from "../words/recurrent.json" with { type: "json" };
 
-const FAMILIES = ["seq2seq", "recurrent-lm", "recurrent"]; // those that read text
-const clamp = (x, low, high) => Math.min(Math.max(Number.isFinite(x) ? Math.round(x) : low, low), high);
+// A sentence to begin with, in the language that a run reads.
+const FIRST = {
+  en: "the young woman gives the old book to the small boy", fr: "la jeune femme donne le vieux livre au petit garçon",
+  ko: "젊은 여자가 작은 소년에게 오래된 책을 준다", de: "die junge Frau gibt dem kleinen Jungen das alte Buch",
+};
+
+// those that read text
+const FAMILIES = ["seq2seq", "recurrent-lm", "recurrent"];
 
 export default {
   name: "recurrent",
@@ -18,7 +25,8 @@ export default {
     const asked = typeof state.text === "string" && state.text.trim() ? state.text : FIRST[run.languages?.[0]] ?? FIRST.en;
     const about = make("div");
     let last = asked;
-    const read = async (text) => { // asked by the field that is left and by the button: once is enough
+    // asked by the field that is left and by the button: once is enough
+    const read = async (text) => {
       if (!text.trim() || text === last) return;
       last = text;
       context.set({ text, step: null });
@@ -38,7 +46,8 @@ export default {
     };
     const stepping = { by: () => {} };
     context.stepping = stepping;
-    document.addEventListener("keydown", (event) => { // → and ← anywhere but where they have a meaning of their own
+    // → and ← anywhere but where they have a meaning of their own
+    document.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
       if (event.target.closest("input, select, textarea, [contenteditable], nav, dialog, header, details")) return;
@@ -67,7 +76,8 @@ const view = async (about, context, text, found) => {
   const showReading = async () => {
     const at = Math.max(0, readings.findIndex((one) => one.layer === chosen.layer && one.backwards === chosen.backwards));
     const numbers = await context.floats("/api/recurrent/states", { run: context.run.name, text, reading: at });
-    if (chosen.layer !== readings[at].layer || chosen.backwards !== readings[at].backwards) return; // another was chosen meanwhile
+    // another was chosen meanwhile
+    if (chosen.layer !== readings[at].layer || chosen.backwards !== readings[at].backwards) return;
     badge.textContent = t("fused", { value: context.shown(readings[at].difference) });
     readingOf(body, context, { kind, tokens, readings, at, numbers });
   };
@@ -105,7 +115,7 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
     parts[name] = turned;
   });
   const order = state.order === false ? null : arranged(names, parts, units, steps);
-  const start = [clamp(state.unit ?? (order ? order[0] : 0), 0, units - 1), clamp(state.step ?? Math.min(2, steps - 1), 0, steps - 1)];
+  const start = [fitted(state.unit ?? (order ? order[0] : 0), 0, units - 1), fitted(state.step ?? Math.min(2, steps - 1), 0, steps - 1)];
   const view = { pinned: start, now: start };
   const card = unitCard(context);
 
@@ -165,7 +175,8 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
       else chip.removeAttribute("aria-current");
     });
     if (pin) chips[step].scrollIntoView({ block: "nearest", inline: "nearest" });
-    const before = reading.backwards ? step + 1 : step - 1; // the token that was read before this one
+    // the token that was read before this one
+    const before = reading.backwards ? step + 1 : step - 1;
     card.tell({ kind, token: tokens[step], unit, numbers: valuesAt(unit, step), before: before < 0 || before >= steps ? null : valuesAt(unit, before) });
     if (unit !== drawn) {
       groups.forEach((some, group) => lines[group].update({ series: some.map((name) => ({
@@ -177,7 +188,7 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
     for (const one of lines) one.point(step, true);
     curve.point(reading.distance[step], true);
   };
-  const stepBy = (step) => move([view.now[0], clamp(view.now[1] + step, 0, steps - 1)], true);
+  const stepBy = (step) => move([view.now[0], fitted(view.now[1] + step, 0, steps - 1)], true);
   context.stepping.by = stepBy;
   const title = make("h2");
   body.replaceChildren(strip, make("h2", { text: t("maps") }), make("p", { class: "quiet", text: t("mapsLead") }),

@@ -1,9 +1,9 @@
 // One sentence under every checkpoint of a translator: a slider moves through what it looked at as it learned.
+import { remembering } from "../asking.js";
 
 export const checkpointView = (context) => {
   const { make, t, controls } = context;
   const place = make("div");
-  const answers = new Map(); // what was fetched, by question
   let run = null;
   let target = null; // what all checkpoints are made to write
   let map = null;
@@ -26,16 +26,8 @@ export const checkpointView = (context) => {
       ...(layer === null ? {} : { layer }), ...(head === null || cross().heads < 2 ? {} : { head }),
     };
   };
-  const fetched = (update) => {
-    const body = question(update);
-    const key = JSON.stringify(body);
-    if (!answers.has(key)) {
-      const promise = context.floats("/api/train/attention", body);
-      answers.set(key, promise);
-      promise.catch(() => answers.delete(key));
-    }
-    return answers.get(key);
-  };
+  const answers = remembering((body) => context.floats("/api/train/attention", body));
+  const fetched = (update) => answers(question(update));
 
   const output = make("div", { class: "train-seen" });
   const own = make("p", { class: "train-own" });
@@ -44,7 +36,8 @@ export const checkpointView = (context) => {
     const at = chosenAt();
     if (target === null) target = (await fetched(run.checkpoints.at(-1))).about.forced ?? null;
     const found = await fetched(run.checkpoints[at]);
-    if (turn !== asked || context.signal.aborted || found.about.gone) return; // the list that is on its way has others
+    // the list that is on its way has others
+    if (turn !== asked || context.signal.aborted || found.about.gone) return;
     const { about, data, shape } = found;
     const options = {
       label: t("map", { update: about.update }), rows: about.target, columns: about.source, data, scale: 1, bright: true,
@@ -55,7 +48,8 @@ export const checkpointView = (context) => {
       output.replaceChildren(map);
     }
     own.replaceChildren(make("span", { class: "quiet", text: `${t("own")}: ` }), context.bidi(about.own));
-    for (const next of [at + 1, at - 1]) { // the neighbours, so that the slider does not wait
+    // the neighbours, so that the slider does not wait
+    for (const next of [at + 1, at - 1]) {
       if (run.checkpoints[next] !== undefined) fetched(run.checkpoints[next]).catch(() => {});
     }
   };
@@ -74,9 +68,6 @@ export const checkpointView = (context) => {
       context.set({ checkpoint: marks[index] });
       show();
     });
-    const input = slider.querySelector("input");
-    input.setAttribute("aria-valuetext", String(marks[chosenAt()]));
-    input.addEventListener("input", () => input.setAttribute("aria-valuetext", String(marks[input.valueAsNumber])));
     const play = make("button", { type: "button", text: t("play"), onclick: () => {
       if (timer) {
         stopPlaying();
@@ -101,13 +92,12 @@ export const checkpointView = (context) => {
       [target, map] = [null, null];
       show();
     };
-    const numbers = (count) => Array.from({ length: count }, (_, index) => [index, String(index + 1)]);
     const { layers, heads } = cross();
     place.replaceChildren(
       make("div", { class: "bar" }, choose,
         controls.field(t("sentence"), sentence(), again((value) => ({ sentence: value || null })), { class: "train-sentence", lang: run.languages?.[0] ?? "" }),
-        layers > 1 ? controls.select(t("layer"), [[null, t("usual")], ...numbers(layers)], whole("layer", layers), again((layer) => ({ layer }))) : null,
-        heads > 1 ? controls.select(t("head"), [[null, t("mean")], ...numbers(heads)], whole("head", heads), again((head) => ({ head }))) : null),
+        layers > 1 ? controls.select(t("layer"), [[null, t("usual")], ...controls.numbered(layers, 1)], whole("layer", layers), again((layer) => ({ layer }))) : null,
+        heads > 1 ? controls.select(t("head"), [[null, t("mean")], ...controls.numbered(heads, 1)], whole("head", heads), again((head) => ({ head }))) : null),
       marks.length > 1 ? make("div", { class: "bar train-slide" }, slider, play) : make("p", { class: "quiet", text: t("oneCheckpoint") }),
       own, output);
     show();
@@ -134,7 +124,8 @@ export const checkpointView = (context) => {
     });
     element.replaceChildren(head, make("p", { class: "quiet", text: t("lookLead") }), place);
     build(choose);
-    if (focused) place.querySelector(`input[type="${focused}"]`)?.focus(); // a checkpoint came while somebody looked
+    // a checkpoint came while somebody looked
+    if (focused) place.querySelector(`input[type="${focused}"]`)?.focus();
   };
   const head = make("h2", { id: "train-look", text: t("look") });
   const element = make("section", { class: "train-look", "aria-labelledby": "train-look" }, head);

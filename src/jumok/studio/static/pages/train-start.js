@@ -1,5 +1,5 @@
 // The form that starts a recipe, and the list of runs with what can be done to each.
-import { colourOf } from "./train-plot.js";
+import { palette } from "../plot.js";
 
 export const startForm = async (context, started) => {
   const { make, t, controls } = context;
@@ -49,7 +49,8 @@ export const startForm = async (context, started) => {
 export const runList = (context, parts) => {
   const { make, t } = context;
   const body = make("ul", { class: "train-runs" });
-  const rows = new Map(); // kept between updates, so that what has the focus keeps it
+  // kept between updates, so that what has the focus keeps it
+  const rows = new Map();
   const acted = async (button, path, run, word) => {
     button.disabled = true;
     try {
@@ -79,7 +80,7 @@ export const runList = (context, parts) => {
       if (element.parentElement !== body) body.append(element);
       const on = parts.isShown(run.name);
       box.checked = on;
-      swatch.style.background = on ? colourOf(parts.index(run.name)) : "transparent";
+      swatch.style.background = on ? palette(parts.index(run.name)) : "transparent";
       label.replaceChildren(make("bdi", { text: run.title || run.name }));
       badge.textContent = t(`state_${run.state}`);
       badge.className = `train-state train-${run.state}`;

@@ -1,8 +1,8 @@
 // Runs as they learn: their curves grow line by line; a recipe is started, stopped and resumed.
-import { plot } from "./train-plot.js";
+import { plot } from "../plot.js";
 import { checkpointView } from "./train-attention.js";
 import { runList, startForm } from "./train-start.js";
-import { words } from "./train-words.js";
+import words from "../words/train.json" with { type: "json" };
 
 const MOST = 12;
 const ALIVE = ["running", "starting", "stopping"];
@@ -44,8 +44,9 @@ export default {
 
     // ------------------------------------------------------------ drawing
 
-    const loss = plot(context, { label: t("loss"), series: [], y: { label: t("loss"), settle: true }, x: { label: t("update") }, empty: t("nothingYet") });
-    const score = plot(context, { label: t("metric"), series: [], y: { label: t("metric") }, x: { label: t("update") }, empty: t("nothingYet") });
+    const shared = { values: true, x: { title: t("update"), low: 0 }, empty: t("nothingYet") };
+    const loss = plot({ ...shared, label: t("loss"), title: t("loss"), y: { settle: true } }, context);
+    const score = plot({ ...shared, label: t("metric"), title: t("metric") }, context);
     const metricPlace = make("div", { class: "bar train-metric" });
     let offered = "";
     const metrics = () => [...new Set(shownRuns().flatMap((name) => Object.keys(found.get(name)?.curves.valid ?? {})))].filter((name) => !NOT_SHOWN.includes(name));
@@ -61,13 +62,13 @@ export default {
         offered = JSON.stringify([all, metric]);
         metricPlace.replaceChildren(...(all.length > 1 ? [context.controls.select(t("metric"), all, metric, (value) => { context.set({ metric: value }); draw(); })] : []));
       }
-      const lines = (kind, key, more) => names.map((name) => ({ name: more.thin ? `${name} (${t("inTraining")})` : name, index: index(name), points: found.get(name)?.curves[kind]?.[key] ?? [], ...more })).filter(({ points }) => points.length);
+      const lines = (kind, key, more) => names.map((name) => ({ name: more.faint ? `${name} (${t("inTraining")})` : name, colour: index(name), points: found.get(name)?.curves[kind]?.[key] ?? [], ...more })).filter(({ points }) => points.length);
       const empty = names.length ? t("nothingYet") : t("noneChosen");
       const label = metric === "bleu" ? "BLEU" : metric === "chrf" ? "chrF" : metric.replaceAll("_", " ");
-      const training = lines("train", "loss", { thin: true }), held = lines("valid", "loss", { dots: true });
+      const training = lines("train", "loss", { faint: true }), held = lines("valid", "loss", { dots: 3 });
       loss.update({ series: [...training, ...held], empty, label: `${t("loss")}: ${names.join(", ")}` });
       const shownScore = metric ? t("heldOut", { metric: label }) : t("metric");
-      score.update({ series: lines("valid", metric, { dots: true }), empty, label: `${shownScore}: ${names.join(", ")}`, y: { label: shownScore } });
+      score.update({ series: lines("valid", metric, { dots: 3 }), empty, label: `${shownScore}: ${names.join(", ")}`, title: shownScore });
     };
 
     // ------------------------------------------------------------ what is told
@@ -109,7 +110,8 @@ export default {
     const listen = async () => {
       const mine = (turn += 1);
       const names = shownRuns();
-      const real = names.filter((name) => list.find((run) => run.name === name)?.task); // one that starts has no folder to read yet
+      // one that starts has no folder to read yet
+      const real = names.filter((name) => list.find((run) => run.name === name)?.task);
       const { runs: curves } = await context.json("/api/train/curves", { runs: real });
       if (mine !== turn) return;
       for (const name of real) found.set(name, curves[name]);
@@ -124,7 +126,8 @@ export default {
       else if (message.anew) listen();
       else {
         const known = found.get(message.run);
-        if (!known || message.place <= known.place) return; // a line that we have: the connection was made again
+        // a line that we have: the connection was made again
+        if (!known || message.place <= known.place) return;
         known.place = message.place;
         for (const { kind, step, values } of message.points) {
           for (const [key, value] of Object.entries(values)) ((known.curves[kind] ??= {})[key] ??= []).push([step, value]);

@@ -1,5 +1,6 @@
 // The ribbon: source words above, the translation below, and bands whose width is the attention between them.
 // Where a line has no room for the words they stand below each other, and the bands go from right to left.
+import { drawnLater } from "../drawing.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const UNIT = 30; // pixels that a weight of 1 is wide
@@ -76,7 +77,8 @@ export const ribbon = (context, { choose, point }) => {
     if (!view.weights) return;
     const [rows, columns] = [view.target.length, view.source.length];
     const weight = (row, column) => Math.max(0, view.weights[row * columns + column] || 0);
-    const starts = (place, room, parts) => { // where each band begins, side by side in the middle of its word
+    // where each band begins, side by side in the middle of its word
+    const starts = (place, room, parts) => {
       const sum = parts.reduce((all, part) => all + part, 0);
       const unit = Math.min(UNIT, (room - 8) / Math.max(sum, 1e-9));
       let at = place + room / 2 - (sum * unit) / 2;
@@ -140,8 +142,6 @@ export const ribbon = (context, { choose, point }) => {
     box.focusWord("source", Math.min(Math.max(index, 0), view.source.length - 1));
   });
 
-  const watcher = new ResizeObserver(() => requestAnimationFrame(arrange));
-  watcher.observe(box);
-  context.signal.addEventListener("abort", () => watcher.disconnect());
+  drawnLater(box, arrange, context.signal);
   return box;
 };

@@ -1,7 +1,8 @@
 // The beam tree: a column for each step, in it the hypotheses from the likeliest down, lines to what they continue.
 import { drawn } from "./translate-ribbon.js";
 
-const [ROOT, WIDTH, PITCH, HIGH, LOW, TOP] = [64, 118, 146, 36, 24, 28]; // of the root, nodes, columns; rows of the living, of others
+// of the root, nodes, columns; rows of the living, of others
+const [ROOT, WIDTH, PITCH, HIGH, LOW, TOP] = [64, 118, 146, 36, 24, 28];
 const left = (step) => (step ? ROOT + 30 + (step - 1) * PITCH : 2);
 const GIVEN_UP = ["beam", "stopped", "cancelled"];
 export const fixed = (x) => {
@@ -83,7 +84,8 @@ export const beamTree = (context, force) => {
       }
       buttons.push(button(node, kind));
     }
-    lines.replaceChildren(...edges.sort((a, b) => a[0] - b[0]).map(([, path]) => path)); // the best is drawn last
+    // the best is drawn last
+    lines.replaceChildren(...edges.sort((a, b) => a[0] - b[0]).map(([, path]) => path));
     const titles = Array.from({ length: view.steps - 1 }, (_, step) => make("span", {
       class: "translate-step quiet", text: t("stepTitle", { step: step + 1 }), style: { left: `${left(step + 1)}px` },
     }));
@@ -103,7 +105,8 @@ export const beamTree = (context, force) => {
       style: { left: `${node.x}px`, top: `${node.y}px` },
       "aria-label": node.fate === "root" ? t("begin") : `${context.visible(label)}, ${t("stepTitle", { step: node.step })}, ${t("normalised")} ${fixed(node.score)}. ${fate(node)}`,
       onclick: (event) => {
-        if (event.pointerType === "touch" && view.told !== node.number) tell(node); // a first tap only looks
+        // a first tap only looks
+        if (event.pointerType === "touch" && view.told !== node.number) tell(node);
         else force(node.tokens);
       },
       onpointerenter: (event) => { if (event.pointerType !== "touch") tell(node); },

@@ -2,11 +2,16 @@
 import { Wrong } from "../asking.js";
 import { ribbon, strongest } from "./translate-ribbon.js";
 import { beamTree, bestList, spelled } from "./translate-tree.js";
-import { filled, words } from "./translate-words.js";
+import words from "../words/translate.json" with { type: "json" };
+
+// A sentence of which some parts are elements: filled("most", {target: <bdi>}) as a list of nodes.
+const filled = (t, key, values) => t(key).split(/(\{\w+\})/).filter(Boolean)
+  .map((part) => values[part.slice(1, -1)] ?? part);
 
 const whole = (x, low, high, otherwise) => (Number.isInteger(x) && x >= low && x <= high ? x : otherwise);
 const numbers = (text, sign) => String(text ?? "").split(sign).filter((one) => /^\d+$/.test(one)).map(Number);
-const SKIPPED = "input, textarea, select, .matrix, .translate-tree, .menu, dialog"; // have arrow keys of their own
+// have arrow keys of their own
+const SKIPPED = "input, textarea, select, .matrix, .translate-tree, .menu, dialog";
 const PATIENCE = 120; // milliseconds in which a slider may move on
 
 // What the address asks for, as far as it can be: a link may hold anything.
@@ -58,8 +63,8 @@ const show = async (place, context) => {
   const steps = make("div", { class: "translate-steps" }, arrow("←", "previous", -1), arrow("→", "following", 1), count);
   const mapPlace = make("div", { class: "translate-map" });
   const heads = begin.heads ? [
-    controls.select(t("layer"), Array.from({ length: begin.layers }, (_, layer) => [layer, String(layer)]), asked.layer, (layer) => look({ layer })),
-    controls.select(t("head"), [[null, t("mean")], ...Array.from({ length: begin.heads }, (_, head) => [head, String(head)])], asked.head, (head) => look({ head })),
+    controls.select(t("layer"), controls.numbered(begin.layers), asked.layer, (layer) => look({ layer })),
+    controls.select(t("head"), [[null, t("mean")], ...controls.numbered(begin.heads)], asked.head, (head) => look({ head })),
   ] : [];
   const looked = make("section", { class: "card translate-looked" },
     make("div", { class: "translate-head" }, make("h2", { text: t("looked") }),

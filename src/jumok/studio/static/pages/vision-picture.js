@@ -1,13 +1,9 @@
 // A picture with a map over it: grey below, so that the colours are the map's.
+import { channels } from "../colour.js";
+import { clamp, css, penOf } from "../drawing.js";
+
 const FAINT = 0.22;
 const STRONG = 0.86;
-
-export const loaded = async (source) => {
-  const image = new Image();
-  image.src = source;
-  await image.decode();
-  return image;
-};
 
 // The picture once in its colours and once in grey, painted from the same element.
 export const layersOf = (image, [height, width]) => {
@@ -30,14 +26,9 @@ export const layersOf = (image, [height, width]) => {
 };
 
 // draw(canvas, size in CSS pixels, {layers, grid, values or null, bright, place (patch that looks, or −1), at}).
-export const drawMap = (canvas, width, { layers, grid, values, bright, place = -1, at = -1, channels, css }) => {
-  const ratio = window.devicePixelRatio || 1;
+export const drawMap = (canvas, width, { layers, grid, values, bright, place = -1, at = -1 }) => {
   const height = Math.round((width * layers.plain.height) / layers.plain.width);
-  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
-  [canvas.style.width, canvas.style.height] = [`${width}px`, `${height}px`];
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const pen = penOf(canvas, width, height);
   pen.imageSmoothingEnabled = layers.plain.width > width;
   pen.drawImage(values ? layers.grey : layers.plain, 0, 0, width, height);
   const [rows, columns] = grid;
@@ -79,6 +70,6 @@ export const largest = (values, count) => {
 
 export const patchAt = (event, canvas, [rows, columns]) => {
   const area = canvas.getBoundingClientRect();
-  const place = (share, count) => Math.min(Math.max(Math.floor(share * count), 0), count - 1);
+  const place = (share, count) => clamp(Math.floor(share * count), 0, count - 1);
   return place((event.clientY - area.top) / area.height, rows) * columns + place((event.clientX - area.left) / area.width, columns);
 };

@@ -1,17 +1,18 @@
 // Vision: an image, what the model says of it, and where every patch looks, by layer and head.
+import { remembering } from "../asking.js";
+import { clamp, drawnLater, STEPS } from "../drawing.js";
+import { droppable, loaded, sent } from "../files.js";
 import { renewed } from "../plot.js";
+import { fitted } from "../state.js";
 import { distances, filters } from "./vision-beyond.js";
-import { chooser, droppable, sent } from "./vision-files.js";
-import { drawMap, largest, layersOf, loaded, patchAt } from "./vision-picture.js";
-import { words } from "./vision-words.js";
+import { chooser } from "./vision-files.js";
+import { drawMap, largest, layersOf, patchAt } from "./vision-picture.js";
+import words from "../words/vision.json" with { type: "json" };
 
 const EXAMPLES = 3;
 const ANSWERS = 5;
 const EXPLAINED = 3; // answers whose maps stand beside each other
 const VIEWS = ["attention", "rollout", "gradient"];
-const STEPS = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] };
-const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
-const number = (x, low, high, otherwise) => (Number.isFinite(x) ? clamp(Math.round(x), low, high) : otherwise);
 
 export default {
   name: "vision",
@@ -37,9 +38,9 @@ export default {
     };
     const send = async (file) => {
       try {
-        await open(await sent(context, file), true);
+        await open(await sent(context, file, "/api/vision/open", (whole) => ({ run: run.name, file: whole, name: file.name.slice(0, 80) || "picture" })), true);
       } catch (error) {
-        if (error.name !== "AbortError") wrong.textContent = error.message;
+        if (error.name !== "AbortError") wrong.textContent = error.whole ?? error.message;
       }
     };
     const choose = chooser(context, examples, (picture) => open(picture, true), send);
@@ -57,7 +58,7 @@ export default {
 
 // One picture: `seen` is what the studio said of it.
 const look = async (body, context, seen, image, send) => {
-  const { t, make, controls, shown, channels, css } = context;
+  const { t, make, controls, shown } = context;
   const signal = renewed(body, context.signal);
   const [rows, columns] = seen.grid;
   const count = rows * columns;
@@ -65,16 +66,13 @@ const look = async (body, context, seen, image, send) => {
   const { state } = context;
   const best = seen.chances.map((_, label) => label).sort((a, b) => seen.chances[b] - seen.chances[a]);
   const view = {
-    kind: VIEWS.includes(state.view) ? state.view : "attention", layer: number(state.layer, 0, seen.layers - 1, seen.layers - 1),
-    head: number(state.head, -1, seen.heads - 1, -1), place: number(state.patch, -1, count - 1, -1), label: number(state.label, 0, seen.labels.length - 1, best[0]),
+    kind: VIEWS.includes(state.view) ? state.view : "attention", layer: fitted(state.layer, 0, seen.layers - 1, seen.layers - 1),
+    head: fitted(state.head, -1, seen.heads - 1, -1), place: fitted(state.patch, -1, count - 1, -1), label: fitted(state.label, 0, seen.labels.length - 1, best[0]),
     bright: state.bright === true, at: -1, hover: null,
   };
   const question = { run: context.run.name, picture: seen.picture };
-  const known = new Map(); // answers by what was asked, so that a hover asks nothing
-  const answer = (key, ask) => {
-    if (!known.has(key)) known.set(key, ask());
-    return known.get(key);
-  };
+  // a hover asks nothing
+  const answer = remembering(([what, more]) => context.floats(`/api/vision/${what}`, { ...question, ...more }));
 
   // ------------------------------------------------------------ what is seen from where
 
@@ -82,12 +80,12 @@ const look = async (body, context, seen, image, send) => {
   const maps = async () => {
     if (view.kind === "gradient") {
       const labels = [...new Set([...best.slice(0, EXPLAINED), view.label])];
-      const found = await Promise.all(labels.map((label) => answer(`gradient ${label}`, () => context.floats("/api/vision/gradient", { ...question, label }))));
+      const found = await Promise.all(labels.map((label) => answer(["gradient", { label }])));
       return found.map(({ data }, index) => ({ name: seen.labels[labels[index]], label: labels[index], values: data, elsewhere: null }));
     }
     const one = seen.every ? {} : view.place < 0 ? {} : { place: view.place };
     const layer = view.kind === "rollout" ? {} : { layer: view.layer };
-    const found = await answer(JSON.stringify([layer, one]), () => context.floats("/api/vision/looks", { ...question, ...layer, ...one }));
+    const found = await answer(["looks", { ...layer, ...one }]);
     const [heads, lines, wide] = found.shape;
     const line = seen.every ? from() + 1 : Math.min(lines - 1, from() < 0 ? 0 : 1);
     badge.textContent = t("difference", { value: shown(found.about.difference) });
@@ -121,7 +119,7 @@ const look = async (body, context, seen, image, send) => {
     if (mine !== draw.round || signal.aborted) return;
     drawn = found;
     const chosen = chosenOf(found);
-    const shared = { layers, grid: seen.grid, bright: view.bright, place: from(), channels, css };
+    const shared = { layers, grid: seen.grid, bright: view.bright, place: from() };
     drawMap(canvas, Math.max(160, Math.min(frame.clientWidth || 320, 448)), { ...shared, values: chosen.values, at: view.kind === "gradient" ? view.at : -1 });
     frame.numbers = chosen.values;
     if (tiles.children.length !== found.length) tiles.replaceChildren(...found.map((_, index) => tile(index)));
@@ -200,7 +198,9 @@ const look = async (body, context, seen, image, send) => {
     view.at = next;
     draw();
   });
-  droppable(frame, send, signal);
+  droppable(frame, frame, "vision-over", send);
+  // never leave the page
+  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault(), { signal });
 
   // ------------------------------------------------------------ answers and controls
 
@@ -222,16 +222,13 @@ const look = async (body, context, seen, image, send) => {
   let arranged = "";
   const arrange = () => {
     const many = seen.layers > 8;
-    const names = Array.from({ length: seen.layers }, (_, layer) => [layer, String(layer)]);
     const layout = `${view.kind} ${many ? "" : view.layer}`;
     const attention = view.kind === "attention";
     if (layout !== arranged) { // the control that has the focus keeps it
-      const focused = bar.contains(document.activeElement) ? [...bar.querySelectorAll("input")].indexOf(document.activeElement) : -1;
-      bar.replaceChildren(...[controls.segmented(t("shown"), VIEWS.map((kind) => [kind, t(kind)]), view.kind, (kind) => set({ kind })),
+      controls.refill(bar, controls.segmented(t("shown"), VIEWS.map((kind) => [kind, t(kind)]), view.kind, (kind) => set({ kind })),
         attention && seen.layers > 1 ? (many ? controls.slider(t("layer"), { min: 0, max: seen.layers - 1, value: view.layer }, (layer) => set({ layer }))
-          : controls.segmented(t("layer"), names, view.layer, (layer) => set({ layer }))) : null,
-        controls.toggle(t("bright"), view.bright, (bright) => set({ bright }))].filter(Boolean));
-      if (focused >= 0) bar.querySelectorAll("input")[focused]?.focus();
+          : controls.segmented(t("layer"), controls.numbered(seen.layers), view.layer, (layer) => set({ layer }))) : null,
+        controls.toggle(t("bright"), view.bright, (bright) => set({ bright })));
     }
     arranged = layout;
     heading.textContent = t({ attention: "tiles", rollout: "tilesRollout", gradient: "tilesGradient" }[view.kind], { layer: view.layer });
@@ -248,10 +245,7 @@ const look = async (body, context, seen, image, send) => {
   let spread = null;
   arrange();
   await draw();
-  const watcher = new ResizeObserver(() => draw());
-  watcher.observe(body);
-  signal.addEventListener("abort", () => watcher.disconnect());
-  document.addEventListener("themechange", () => draw(), { signal });
+  drawnLater(body, draw, signal);
   const [told, found] = await Promise.all([context.json("/api/vision/distance", question), context.floats("/api/vision/filters", { run: context.run.name })]);
   if (signal.aborted) return; // another picture
   spread = distances(context, { signal }, told, (layer) => set({ kind: "attention", layer }));
