@@ -22,6 +22,7 @@ from studio_server import Studio, shown
 
 from jumok import api
 from jumok import recipe as recipes
+from jumok.data.batch import END
 from jumok.inspect.ablation import Head, ablated
 from jumok.inspect.all_heads import all_heads
 from jumok.inspect.attention import merged
@@ -38,6 +39,7 @@ from jumok.studio.shelf import Shelf
 
 ROOT = Path(__file__).parents[2]
 TEXT = "The old man gives a book to his daughter."
+WRITTEN = "Le vieil homme donne un livre."
 READY = ".place:not([aria-busy])"
 HOSTILE = '<img src=x onerror="document.title=1"> \u202eevil \u05e9\u05dc\u05d5\u05dd \u0007 고양이'
 Open = Callable[..., Any]
@@ -330,6 +332,52 @@ def test_readers_of_all_tasks(tmp_path: Path, name: str, keys: list[str]) -> Non
                 assert changed["text"] == model.fill(told["text"])[0][0].text
 
 
+def test_a_language_model_looks_back(tmp_path: Path, seed: int) -> None:
+    """A line after <eos>: each token looks at those before it, says how likely the next was, and the model goes on."""
+    api.train(recipes.read("transformer-lm", TINY), tmp_path / "run", quiet=True, report=False)
+    shelf, draw = Shelf([("run", tmp_path / "run")], device="cpu"), random.Random(seed)
+    model, layer, head = shelf.load("run"), draw.randrange(2), draw.randrange(2)
+    with TestClient(create_app(shelf, Settings()), base_url="http://127.0.0.1:8765") as client:
+        told = ask(client, "look", run="run").json()
+        text = told["text"]
+        assert len(text.split()) == 4
+        ids = [END, *model.tokenizer.encode([text])[0]]
+        with record(model.model) as seen, torch.inference_mode():
+            shares = model.model.head(model.model(torch.tensor([ids]))[0]).float().softmax(dim=-1).numpy()
+        (group,) = told["groups"]
+        assert (group["name"], group["queries"], group["layers"], group["heads"]) == (
+            "causal",
+            group["keys"],
+            [0, 1],
+            2,
+        )
+        assert group["queries"]["tokens"] == ["<eos>", *model.tokenizer.pieces(ids[1:])]
+        asked = {"run": "run", "text": text, "kind": "causal", "layer": layer}
+        found = numbers(ask(client, "map", **asked, head=head))
+        np.testing.assert_array_equal(found, seen.weights(group["taps"][layer])[0, head])
+        assert not np.triu(found, 1).any()
+        np.testing.assert_allclose(numbers(ask(client, "map", **asked, combine="rollout")).sum(axis=1), 1, atol=1e-5)
+        events = told["outcome"]["events"]
+        for place, id in enumerate(ids[1:]):
+            assert events[place]["probability"] == pytest.approx(float(shares[place, id]), rel=1e-4)
+        assert len(events) == len(ids)  # and what comes next
+        assert told["outcome"]["text"] == model.generate(text, 24)
+        place = draw.randrange(len(ids))
+        for one in ask(client, "steps", **asked, head=head, place=place).json()["keys"]:
+            assert np.float32(one["weight"]) == found[place, one["place"]]
+        names = [f"{tap}:{number}" for tap in group["taps"] for number in range(2)]
+        changed = ask(client, "look", run="run", text=text, without=names).json()["changed"]
+        with ablated(model.model, [Head(tap, number) for tap in group["taps"] for number in range(2)]):
+            assert changed["text"] == model.generate(text, 24)
+            with torch.inference_mode():
+                shares = model.model.head(model.model(torch.tensor([ids]))[0]).float().softmax(dim=-1).numpy()
+        for place, id in enumerate(ids[1:]):
+            assert changed["events"][place]["probability"] == pytest.approx(float(shares[place, id]), rel=1e-4)
+        long = client.post("/api/attention/look", json={"run": "run", "text": "a cat " * 400})
+        assert long.status_code == 400
+        assert "looks back at 128" in long.json()["error"]["message"]
+
+
 @pytest.mark.full
 def test_sights_are_kept_and_let_go(own: TestClient) -> None:
     """The newest few; a text that was looked at is not read again."""
@@ -355,12 +403,13 @@ def test_choices_change_the_map(studio: Studio, open_page: Open, small: Path) ->
     """Unit, heads together, special tokens, pins: all in the address, and a link brings the same view back."""
     name = studio.shelf.add("small", small)
     model = studio.shelf.load(name)
-    page = opened(open_page, run=name, text=TEXT, kind="cross", layer=1, head=0)
-    words = model.attend(TEXT, layer=1, head=0)
+    # a random model may write one word, or one long one: who wants a second row says what is written
+    page = opened(open_page, run=name, text=TEXT, target=WRITTEN, kind="cross", layer=1, head=0)
+    words = model.attend(TEXT, WRITTEN, layer=1, head=0)
     np.testing.assert_array_equal(read_map(page, words.weights.shape), words.weights)
     page.get_by_label("mean", exact=True).evaluate("one => one.click()")
     page.wait_for_function("location.hash.includes('combine=mean')")
-    mean = model.attend(TEXT, layer=1)
+    mean = model.attend(TEXT, WRITTEN, layer=1)
     page.wait_for_timeout(200)
     np.testing.assert_allclose(read_map(page, mean.weights.shape), mean.weights, atol=1e-6)
     page.get_by_label("Special tokens").evaluate("one => one.click()")
@@ -376,7 +425,42 @@ def test_choices_change_the_map(studio: Studio, open_page: Open, small: Path) ->
     again = open_page(page.evaluate("location.hash"))
     again.wait_for_selector(f"{READY} .matrix")
     assert again.locator(".readout .pin").inner_text() == page.locator(".readout .pin").inner_text()
+    assert page.locator(".readout .pin").inner_text().startswith(f"{WRITTEN.split()[1]} → man ")
     np.testing.assert_array_equal(read_map(again, part.shape), read_map(page, part.shape))
+
+
+@pytest.mark.full
+@pytest.mark.browser
+def test_only_cells_that_are_there_are_pointed_at(studio: Studio, open_page: Open, small: Path) -> None:
+    """One word was written: there is no second row to point at, to pin, or to read from an address; nor one in a map
+    that has none."""
+    name = studio.shelf.add("small", small)
+    page = opened(
+        open_page,
+        run=name,
+        text=TEXT,
+        target="homme",
+        kind="cross",
+        layer=1,
+        head=0,
+        special="false",
+        pins=".2,x.1,7.1",
+    )
+    assert page.locator(".readout .pin, .readout .at").count() == 0
+    page.locator(".matrix .frame").focus()
+    for outside in ([1, 2], [0, 99], [-1, 0], [0, -1]):
+        page.evaluate("at => document.querySelector('.matrix').point(at)", outside)
+        page.keyboard.press("Enter")
+        assert page.locator(".readout .pin, .readout .at").count() == 0
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.locator(".readout .pin").inner_text().startswith("homme → The ")
+    assert "pins=%270.0" in page.evaluate("location.hash")
+    page.evaluate("document.querySelector('.matrix').update({rows: [], data: new Float32Array(0)})")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(100)
+    assert page.locator(".readout .pin, .readout .at").count() == 0
 
 
 @pytest.mark.full
@@ -448,10 +532,14 @@ def test_hostile_text_is_text(studio: Studio, open_page: Open, tmp_path: Path) -
 @pytest.mark.full
 @pytest.mark.browser
 def test_small_screens_do_not_scroll_sideways(studio: Studio, open_page: Open, small: Path) -> None:
+    """However long the words, and the names of runs."""
     name = studio.shelf.add("small", small)
-    page = opened(open_page, run=name, text=TEXT, viewport={"width": 390, "height": 844})
-    page.wait_for_selector(".attention-steps table")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    studio.shelf.add("a-run-with-a-name-" * 8, small.parent / "small")
+    long = {"text": "The old " + "Donaudampfschifffahrt" * 5, "target": "ord" * 40 + " homme"}
+    for words in ({"text": TEXT}, long):
+        page = opened(open_page, run=name, viewport={"width": 390, "height": 844}, **words)
+        page.wait_for_selector(".attention-steps table")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.full
@@ -468,6 +556,44 @@ def test_a_wrong_text_is_told_and_the_page_goes_on(studio: Studio, open_page: Op
     page.wait_for_selector(READY)
     page.wait_for_function("document.querySelector('.attention-outcome').innerText.includes('étudiant')")
     shown(page)
+
+
+@pytest.mark.full
+@pytest.mark.browser
+def test_a_refused_text_is_asked_once_and_the_old_one_stays(studio: Studio, open_page: Open) -> None:
+    """Maps and steps are those of the text that is shown, whatever has been asked for since."""
+    page = opened(open_page, run="en-fr", text=TEXT)
+    answers: list[tuple[str, int]] = []
+    page.on("response", lambda answer: answers.append((answer.url.rpartition("/")[2], answer.status)))
+    page.get_by_label("Sentence").fill("word " * 900)
+    page.keyboard.press("Enter")  # the steps of the text before are still to be asked for
+    page.wait_for_selector(".notice.wrong")
+    page.evaluate("document.querySelector('.matrix').point([0, 0])")
+    page.locator(".matrix .frame").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".attention-steps table")
+    page.wait_for_timeout(400)
+    assert [path for path, status in answers if status == 400] == ["look"]
+    assert page.locator(".notice.wrong").count() == 1
+    assert ("steps", 200) in answers
+    page.complaints.clear()
+
+
+@pytest.mark.full
+@pytest.mark.browser
+def test_a_language_model_in_the_page(studio: Studio, open_page: Open, tmp_path: Path) -> None:
+    api.train(recipes.read("transformer-lm", TINY), tmp_path / "run", quiet=True, report=False)
+    name = studio.shelf.add("goes-on", tmp_path / "run")
+    page = opened(open_page, run=name, text="The old man", layer=1, head=1, unit="tokens")
+    page.wait_for_selector(".attention-steps table")
+    model = studio.shelf.load(name)
+    ids = [END, *model.tokenizer.encode(["The old man"])[0]]
+    with record(model.model) as seen, torch.inference_mode():
+        model.model(torch.tensor([ids]))
+    np.testing.assert_array_equal(read_map(page, (len(ids), len(ids))), seen.weights("decoder.1.causal")[0, 1])
+    said = page.locator(".attention-outcome").inner_text()
+    assert said.split() == f"The model goes on {model.generate('The old man', 24)}".split()
+    assert page.locator("h2", has_text="text → its past").count() == 1
 
 
 @pytest.mark.full

@@ -138,6 +138,60 @@ def test_every_page_can_be_taken_along(
         assert image.convert("L").getextrema()[0] < 100 < image.convert("L").getextrema()[1]  # ink on paper
 
 
+KEEP = """async () => {
+    const { Recorder, remembering } = await import("/static/asking.js");
+    const [recorder, size] = [new Recorder(), 1 << 20];
+    const names = () => recorder.answers().map(([question]) => JSON.parse(question)[0]);
+    const ask = async (name) => {
+        const keep = () => recorder.keep(name, null, { data: new Float32Array(1), shape: [1], about: {} }, size);
+        keep();
+        return { keep };
+    };
+    const map = remembering(ask, 40);
+    recorder.keep("look", null, { groups: [] }, 1000);
+    for (let number = 0; number < 20; number += 1) await map(number);
+    const before = [names(), recorder.cut];
+    await map(0);  // it is looked at again
+    for (let number = 20; number < 40; number += 1) await map(number);
+    const between = names();
+    await map(5);  // the page still has it, the recorder had let it go
+    const again = names();
+    for (let number = 100; number < 100 + 30; number += 1) recorder.keep(`said ${number}`, null, {}, size);
+    return [before, between, again, names(), recorder.cut, recorder.bytes];
+}"""
+
+
+def test_what_a_view_needs_most_is_kept(studio: Studio, open_page: Callable[..., Any]) -> None:
+    """24 MB: the arrays that nobody has looked at for longest go first, and that some are gone is known."""
+    page = open_page("#/train")
+    (first, cut), between, again, last, cut_then, held = page.evaluate(KEEP)
+    assert (first, cut) == (["look", *range(20)], False)
+    assert between == ["look", 18, 19, 0, *range(20, 40)]
+    assert again == ["look", 19, 0, *range(20, 40), 5]
+    assert (cut_then, held) == (True, 24 << 20)
+    assert last == [f"said {number}" for number in range(106, 130)]
+
+
+@pytest.mark.full
+def test_an_offline_page_says_what_it_has_not(
+    studio: Studio, open_page: Callable[..., Any], visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    page = open_page("#/attention?run=en-fr&text=The+cat+sleeps.")
+    page.wait_for_selector(".attention-steps table")
+    whole = save(page, "html", tmp_path, "attention").read_text(encoding="utf-8")
+    assert '"cut":false' in whole
+    (tmp_path / "cut.html").write_text(whole.replace('"cut":false', '"cut":true'), encoding="utf-8")
+    opened = visit(tmp_path / "cut.html")
+    shown(opened)
+    assert "what was looked at longest ago is left out" in opened.locator(".saved").inner_text()
+    assert opened.locator(".notice, .complaint").count() == 0
+    opened.get_by_label("Sentence").fill("The dog sleeps.")
+    opened.keyboard.press("Enter")
+    said = "This saved page does not hold that. Open it in jumok studio."
+    opened.locator(".notice.wrong", has_text=said).wait_for()
+    assert opened.locator(".matrix").count() == 1  # what it has is still there
+
+
 def test_offline_page_has_all_that_is_imported() -> None:
     for page in (name[6:-3] for name in assets.files() if re.fullmatch(r"pages/[a-z]+\.js", name)):
         text = offline_page(page)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
 import threading
 from pathlib import Path
 
 import pytest
 import torch
+from pydantic_core import to_json
 from safetensors.torch import load_file
 
 from jumok import api
@@ -16,6 +19,7 @@ from jumok.errors import BadInput
 from jumok.studio import shelf as shelves
 from jumok.studio.shelf import Shelf, described
 from jumok.training.checkpoint import MODEL
+from jumok.training.comparison import Summary
 
 SENTENCE = "The cat sees a dog."
 
@@ -139,6 +143,78 @@ def test_a_damaged_run_is_listed_with_what_is_wrong(trained: Path, tmp_path: Pat
     assert entries["bad"]["state"] == "damaged"
     assert "nonsense" in entries["bad"]["problem"]
     assert set(entries["good"]) == set(entries["bad"])  # a page finds the same keys
+
+
+FILES = ("recipe.yaml", "metrics.jsonl", "last.json", "checkpoints/step-6/state.json")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("file", FILES)
+def test_whatever_is_in_a_folder_the_others_are_listed(trained: Path, tmp_path: Path, file: str, seed: int) -> None:
+    """Files that are half written, of another kind, or hold other things than they should: told of that run."""
+    draw = random.Random(seed)
+    for name in ("good", "odd"):
+        shutil.copytree(trained, tmp_path / name)
+    odd, folders = tmp_path / "odd" / file, [(name, tmp_path / name) for name in ("good", "odd")]
+    whole = odd.read_bytes()
+    keys = set(Shelf(folders).entry("good"))
+    state = {"update": "x", "total": [], "seconds": {}, "best": "y", "best_update": None, "averaged": "", "stopped": 1}
+    spoilt = [
+        whole[: draw.randrange(1, len(whole))], b"", b"\x00" * 64, bytes(draw.randbytes(200)), b"[" * 30_000, b"null",
+        b"[1, 2]", b'"text"', json.dumps(state).encode(), json.dumps({"event": "valid", "step": 1e400}).encode(),
+        b'{"update": null}', b'{"update": 1e999}',
+    ]  # fmt: skip
+    for content in spoilt:
+        odd.write_bytes(content)
+        entries = {entry["name"]: entry for entry in Shelf(folders).entries()}
+        assert entries["good"]["state"] == "done", content[:80]
+        assert set(entries["odd"]) == keys
+        assert to_json(entries["odd"], inf_nan_mode="null")
+    odd.unlink()
+    odd.mkdir()
+    assert Shelf(folders).entries()[0]["state"] == "done"
+    odd.rmdir()
+    odd.write_bytes(whole)
+    assert [entry["state"] for entry in Shelf(folders).entries()] == ["done", "done"]
+
+
+def test_a_run_that_is_gone_is_left_out(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that goes between two looks at it; and one that comes back is there again."""
+    for name in ("good", "lost"):
+        shutil.copytree(trained, tmp_path / name)
+    shelf, real = Shelf.of([tmp_path]), shelves.summarise
+
+    def going(path: Path) -> Summary:
+        found = real(path)
+        if path.name == "lost":
+            shutil.rmtree(path)
+        return found
+
+    monkeypatch.setattr(shelves, "summarise", going)
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "good"]
+    monkeypatch.undo()
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "good"]
+    shutil.copytree(trained, tmp_path / "lost")
+    assert [entry["state"] for entry in shelf.entries()] == ["done", "done", "done"]
+
+
+def test_what_nobody_foresaw_is_told_of_one_run(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shelf, real = Shelf.of([trained]), shelves.summarise
+
+    def failing(path: Path) -> Summary:
+        if path == trained:
+            raise RecursionError("deeper than anybody thought")
+        return real(path)
+
+    monkeypatch.setattr(shelves, "summarise", failing)
+    for _ in range(3):
+        good, bad = shelf.entries()
+    assert (good["state"], bad["state"], bad["problem"]) == ("done", "damaged", "deeper than anybody thought")
+    assert len(caplog.records) == 1  # once, however often it is asked for
+    monkeypatch.undo()
+    assert shelf.entry("tiny")["state"] == "done"
 
 
 def test_a_damaged_checkpoint_is_refused(trained: Path, tmp_path: Path) -> None:

@@ -113,6 +113,24 @@ def test_nothing_sticks_out(scratch: Studio, open_page: Open, width: int) -> Non
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+@pytest.mark.parametrize("name", NAMES)
+def test_long_names_of_runs_do_not_stick_out(
+    studio: Studio, open_page: Open, monkeypatch: Any, width: int, name: str
+) -> None:
+    real = studio.shelf.entries
+    other = {**real()[0], "title": "a-run-with-a-name " * 6 + "x" * 160}
+    monkeypatch.setattr(studio.shelf, "entries", lambda: [other, {**other, "name": "y" * 200, "task": "none"}])
+    page = open_page(f"#/{name}", viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page = open_page(
+        f"#/{name}?run={'y' * 200}", viewport={"width": width, "height": 800}
+    )  # which has not what it shows
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.complaints.clear()  # nobody has such a run: what is asked of it is refused
+
+
 # ---------------------------------------------------------------- language and theme
 
 

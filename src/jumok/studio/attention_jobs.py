@@ -1,7 +1,8 @@
 """What a loaded run does with a text while it is looked at: one pass through its network, and what it says in the end.
 
-Each task has its own way to read (a sentence and its translation, a text or two, words, a question and a context, or a
-text with [MASK]) and its own answer; a `Job` has both, so that who looks need not know the task.
+Each task has its own way to read (a sentence and its translation, a text or two, words, a question and a context, a
+text with [MASK], or the beginning of one) and its own answer; a `Job` has both, so that who looks need not know the
+task.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from jumok.data.batch import END, START, source_batch, target_batch
 from jumok.data.readers import read_pairs
 from jumok.data.rows import Rows, framed
 from jumok.errors import BadInput
+from jumok.inspect.attention import END_MARK
 from jumok.inspect.forced import Side
-from jumok.inspect.tokens import Read, Tokens, Vocabulary
+from jumok.inspect.tokens import Read, Tokens, Vocabulary, spelled
 from jumok.models.bert import Bert
+from jumok.models.language import TransformerLanguageModel
 from jumok.recipe import Recipe
 from jumok.tasks.answerer import Answerer, question_rows
 from jumok.tasks.classifier import Classifier
 from jumok.tasks.filler import MASK, Filler
+from jumok.tasks.generator import GenerateOptions, Generator
 from jumok.tasks.sources import read_items, texts_of
 from jumok.tasks.tagger import Tagger, windows
 from jumok.tasks.translator import Translator
@@ -33,7 +37,8 @@ from jumok.text.tokenizer import Encoded, Tokenizer
 LIKELY = 3  # what is told besides the word itself
 GUESSES = 5
 SPECIAL: int | None = None  # the word number of a token that is no part of a text
-TASKS = ("translation", "pretraining", "classification", "regression", "tagging", "answering")
+CONTINUED = 24  # tokens that a language model goes on with
+TASKS = ("translation", "language", "pretraining", "classification", "regression", "tagging", "answering")
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,8 @@ def job_of(model: Any, asked: Text) -> Job:
         raise BadInput("there is no text to look at: write one")
     if isinstance(model, Translator):
         return _translating(model, asked)
+    if isinstance(model, Generator) and isinstance(model.model, TransformerLanguageModel):
+        return _continuing(model, asked)
     reader = getattr(getattr(model, "model", None), "reader", None)
     makers: list[tuple[type, Callable[[Any, Text], Job]]] = [
         (Classifier, _classifying), (Tagger, _tagging), (Answerer, _answering), (Filler, _filling),
@@ -103,7 +110,9 @@ def job_of(model: Any, asked: Text) -> Job:
     for kind, maker in makers:
         if isinstance(model, kind) and isinstance(reader, Bert):
             return maker(model, asked)
-    raise BadInput("this run has no attention over texts: choose a translator with attention, or a run of a BERT")
+    raise BadInput(
+        "this run has no attention over texts: choose a translator with attention, a BERT, or a transformer-lm"
+    )
 
 
 def example_of(recipe: Recipe) -> Text:
@@ -111,13 +120,13 @@ def example_of(recipe: Recipe) -> Text:
     corpus = recipe.data.train[0] if recipe.data.train else None
     if corpus is not None and corpus.grammar is not None and recipe.task in TASKS:
         few = corpus.model_copy(update={"pairs": 60})
-        if recipe.task in ("translation", "pretraining"):
-            if recipe.task == "pretraining":
+        if recipe.task in ("translation", "language", "pretraining"):
+            if recipe.task != "translation" and "-" not in corpus.grammar:
                 few = few.model_copy(update={"grammar": f"{corpus.grammar}-fr" if corpus.grammar != "fr" else "fr-en"})
             found = [pair[0] for pair in islice(read_pairs(few, "test"), 60)]
             plain = [one for one in found if 6 <= len(one.split()) <= 9 and not one.endswith("?")]
             text = (plain or found)[0]
-            return Text(_hidden(text) if recipe.task == "pretraining" else text)
+            return Text(_posed(recipe.task, text))
         texts = texts_of(read_items(recipe.task, few, "test")[0])
         return Text(texts[0], texts[1] if len(texts) > 1 else None)
     text, second = "The old man gives the red book to his daughter.", None
@@ -125,13 +134,13 @@ def example_of(recipe: Recipe) -> Text:
         text, second = "Who gets the book?", text
     elif corpus is not None and corpus.fields.second is not None:
         second = "His daughter has a red book now."
-    return Text(_hidden(text) if recipe.task == "pretraining" else text, second)
+    return Text(_posed(recipe.task, text), second)
 
 
-def _hidden(text: str) -> str:
-    """The third word is to be guessed."""
+def _posed(task: str, text: str) -> str:
+    """The third word is to be guessed, or all after the fourth."""
     words = text.split()
-    return " ".join([*words[:2], MASK, *words[3:]])
+    return {"pretraining": " ".join([*words[:2], MASK, *words[3:]]), "language": " ".join(words[:4])}.get(task, text)
 
 
 # ---------------------------------------------------------------- translators
@@ -186,6 +195,39 @@ def _translating(model: Translator, asked: Text) -> Job:
 
 def _side(tokens: Tokens) -> Side:
     return Side(tokens.tokens, tokens.words, tokens.text.split())
+
+
+# ---------------------------------------------------------------- language models
+
+
+@torch.inference_mode()
+def _continuing(model: Generator, asked: Text) -> Job:
+    """A line as the model reads it, after the <eos> of the line before; each token looks at those before it."""
+    network, text = model.model.eval(), " ".join(asked.text.split("\n")).strip()
+    assert isinstance(network, TransformerLanguageModel)
+    cut = model.tokenizer.encode_with_offsets(text).ids
+    if not cut:
+        raise BadInput("the model's vocabulary knows nothing of this text: write another")
+    wanted = GenerateOptions(max_tokens=CONTINUED)
+    best = model.continuations([text], wanted)[0][0]
+    ids = torch.tensor([[END, *cut]], device=model.device)
+    side = _side(spelled(cut, model.tokenizer, text).marked(before=[END_MARK]))
+    expected = [*cut, *(best.ids[:1] or (END,))]
+    pieces = model.tokenizer.pieces(expected)
+
+    def outcome(hidden: Tensor, whole: Outcome | None) -> Outcome:
+        own = best if whole is None else model.continuations([text], wanted)[0][0]
+        probabilities = network.head(hidden[0]).float().softmax(dim=-1)
+        likely = probabilities.topk(min(LIKELY, probabilities.size(-1)), dim=-1)
+        names = [model.tokenizer.pieces(row) for row in likely.indices.tolist()]
+        each = zip(pieces, expected, names, likely.values.tolist(), strict=True)
+        return Outcome(str(own), tuple(
+            Event(name, float(probabilities[place, id]), tuple(zip(others, shares, strict=True)))
+            for place, (name, id, others, shares) in enumerate(each)
+        ))  # fmt: skip
+
+    rotary = network.section.position == "rotary"
+    return Job(network, {"causal": Sides("causal", side, side)}, lambda: network(ids), outcome, rotary=rotary)
 
 
 # ---------------------------------------------------------------- readers of texts

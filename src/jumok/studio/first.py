@@ -92,8 +92,9 @@ class First:
         code = self.process.poll()
         if code:
             return {"state": "failed", "share": 0.0, "message": self._last_words()}
-        events = self.run.events()
-        steps = [event["step"] for event in events if event.get("event") == "train"]
+        steps = []
+        with contextlib.suppress(OSError):  # a folder that cannot be gone on with is taken away, while we read
+            steps = [event["step"] for event in self.run.events() if event.get("event") == "train"]
         total = self.recipe.training.updates
         return {"state": "training" if steps else "waiting", "share": min(1.0, max(steps, default=0) / total)}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import threading
 from collections import OrderedDict
@@ -13,7 +15,7 @@ from typing import Any
 from safetensors.torch import load_file
 
 from jumok import api
-from jumok.errors import BadInput, did_you_mean
+from jumok.errors import BadInput, JumokError, did_you_mean
 from jumok.inspect.healthy import require_numbers
 from jumok.recipe import Recipe
 from jumok.studio.taps import bare, is_recurrent, taps_of
@@ -23,8 +25,11 @@ from jumok.training.comparison import Summary, describe_model, find, short_names
 from jumok.training.run import RunFolder
 
 KEPT = 4  # loaded runs
+PASSING = ("running", "damaged")  # states that end without another file being there: they are looked up each time
 PACKAGED = "en-fr"
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # in names of folders, which may have anything but /
+
+log = logging.getLogger("jumok.studio")
 
 
 @dataclass
@@ -86,25 +91,33 @@ class Shelf:
     # ------------------------------------------------------------ what there is
 
     def entries(self) -> list[dict[str, Any]]:
-        """All runs, in the order they came; of one that cannot be read, `problem` says why."""
-        return [self.entry(name) for name in self.names]
+        """All runs that are there, in the order they came; of one that cannot be read, `problem` says why."""
+        found = ((self._places[name].run.path, self.entry(name)) for name in self.names)
+        return [entry for path, entry in found if entry["state"] != "damaged" or os.path.lexists(path)]
 
     def entry(self, name: str) -> dict[str, Any]:
         """What a page needs to know of a run to tell whether it can show it."""
         place = self._place(name)
         with place.lock:
             stamp = _stamp(place.run)
-            if place.listed is None or place.listed[0] != stamp or place.listed[1]["state"] == "running":
-                place.listed = stamp, self._entry(name, place)
+            if place.listed is None or place.listed[0] != stamp or place.listed[1]["state"] in PASSING:
+                place.listed = stamp, self._readable(name, place)
             return place.listed[1]
+
+    def _readable(self, name: str, place: _Place) -> dict[str, Any]:
+        """Whatever is wrong with a folder (half written, changed while it is read) is told of that one run."""
+        try:
+            return self._entry(name, place)
+        except Exception as error:  # files of others may hold anything, and all other runs are to be listed
+            problem = str(error) or type(error).__name__
+            told = place.listed is not None and place.listed[1]["problem"] == problem
+            if not told and not isinstance(error, JumokError | OSError):
+                log.exception("%s", place.run.path)
+            return {"name": name, "title": place.title or name, **NOTHING, "state": "damaged", "problem": problem}
 
     def _entry(self, name: str, place: _Place) -> dict[str, Any]:
         summary = summarise(place.run.path)
-        about: dict[str, Any] = {"name": name, "title": place.title or name, "state": summary.state}
-        try:
-            about |= _known(place)
-        except BadInput as error:
-            return {**about, **NOTHING, "state": "damaged", "problem": str(error)}
+        about: dict[str, Any] = {"name": name, "title": place.title or name, "state": summary.state, **_known(place)}
         if not place.title:
             about["title"] = f"{name} ({about['network']})"
         return {**about, "problem": summary.problem or None, "checkpoints": self.checkpoints(name), **_numbers(summary)}

@@ -32,7 +32,7 @@ export const base64 = (bytes) => {
 
 export class Recorder {
   constructor() {
-    [this.kept, this.bytes] = [new Map(), 0];
+    [this.kept, this.bytes, this.cut] = [new Map(), 0, false];
   }
 
   keep(path, body, value, bytes) {
@@ -40,10 +40,14 @@ export class Recorder {
     this.drop(question);
     this.kept.set(question, { value, bytes });
     this.bytes += bytes;
-    for (const oldest of [...this.kept.keys()]) {
-      if (this.bytes <= MOST || oldest === question) break;
-      this.drop(oldest);
+    if (this.bytes <= MOST) return;
+    // the oldest arrays first: without what is said of a text, an offline page could show none of its maps
+    const large = (name) => Boolean(this.kept.get(name).value.data?.buffer);
+    for (const oldest of [...this.kept.keys()].sort((a, b) => large(b) - large(a))) {
+      if (this.bytes <= MOST) break;
+      if (oldest !== question) this.drop(oldest);
     }
+    this.cut = true;
   }
 
   drop(question) {
@@ -75,18 +79,20 @@ const asked = async (path, body, options, t) => {
   throw new Wrong(told?.message ?? `${response.status} ${response.statusText}`, told?.what_to_do, response.status);
 };
 
-// The answers to questions that may be asked again, the newest `most` of them; what failed is asked anew.
+// The answers to questions that may be asked again, the newest `most` of them; what failed is asked anew. One that is looked
+// at again is new again, also for who saves the page.
 export const remembering = (ask, most = Infinity) => {
   const known = new Map();
   return (question) => {
     const name = JSON.stringify(question);
-    if (!known.has(name)) {
-      const answer = ask(question);
-      answer.catch(() => known.delete(name));
-      known.set(name, answer);
-      if (known.size > most) known.delete(known.keys().next().value);
-    }
-    return known.get(name);
+    const found = known.get(name);
+    const answer = found ?? ask(question);
+    known.delete(name);
+    known.set(name, answer);
+    if (found) answer.then(({ keep }) => keep?.(), () => {});
+    else answer.catch(() => known.delete(name));
+    if (known.size > most) known.delete(known.keys().next().value);
+    return answer;
   };
 };
 
@@ -113,8 +119,9 @@ export const asker = (recorder, t, signal) => {
     const shape = (response.headers.get("X-Shape") || "").split(",").filter(Boolean).map(Number);
     const about = JSON.parse(response.headers.get("X-About") || "{}");
     const data = new Float32Array(await response.arrayBuffer());
-    recorder.keep(path, body, { data, shape, about }, data.byteLength);
-    return { data, shape, about };
+    const keep = () => recorder.keep(path, body, { data, shape, about }, data.byteLength);
+    keep();
+    return { data, shape, about, keep };
   };
   // What is too large to be kept among the answers of a view.
   const send = async (path, body) => (await asked(path, body, { signal }, t)).json();

@@ -165,7 +165,7 @@ const page = async (shell, t) => {
     ([question]) => question.includes(JSON.stringify(name)) || question.includes(`=${encodeURIComponent(name)}`));
   const state = { ...shell.state, lang: shell.language, theme: document.documentElement.dataset.theme, run: shell.header.run?.name };
   // of runs that are not in this view the file says nothing
-  const data = { page: shell.page, state, language: shell.language, runs: shell.runs.filter(here), answers };
+  const data = { page: shell.page, state, language: shell.language, runs: shell.runs.filter(here), answers, cut: shell.recorder.cut };
   const text = JSON.stringify(data).replaceAll("<", "\\u003c");
   const [before, after] = told.page.split(told.mark);
   return new Blob([before, `<script type="application/json" id="offline">${text}</script>`, after], { type: "text/html" });

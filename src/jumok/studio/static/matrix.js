@@ -52,13 +52,13 @@ export const matrix = (given, { t, signal }) => {
 
   // ------------------------------------------------------------ what there is
 
+  const inside = ([row, column]) => row >= 0 && column >= 0 && row < state.options.rows.length && column < state.options.columns.length;
   box.update = (more) => {
     const before = state.options;
     const options = { signed: false, bright: false, height: 560, rowTitle: "", columnTitle: "", ...before, ...more };
     options.scale = more.scale ?? (more.data || !before.scale ? scaleOf(options.data, options.signed) : before.scale);
     if (more.pins) state.pins = more.pins;
     state.options = options;
-    const inside = ([t, s]) => t >= 0 && s >= 0 && t < options.rows.length && s < options.columns.length;
     state.pins = state.pins.filter(inside);
     if (state.at && !inside(state.at)) state.at = null;
     frame.setAttribute("aria-label", `${options.label}. ${options.rows.length} × ${options.columns.length}. ${t("matrixKeys")}`);
@@ -180,7 +180,8 @@ export const matrix = (given, { t, signal }) => {
     state.pins.forEach((pin, index) => lines.push(make("span", { class: `pin pin-${index}` }, said(pin))));
     readout.replaceChildren(...(lines.length ? lines : [make("span", { class: "quiet", text: t("nowhere") })]));
   };
-  box.point = (at) => {
+  box.point = (asked) => {
+    const at = asked && inside(asked) ? asked : null;
     if (String(at) === String(state.at)) return;
     state.at = at;
     state.options.onHover?.(at);
@@ -199,9 +200,8 @@ export const matrix = (given, { t, signal }) => {
     const area = frame.getBoundingClientRect();
     const [x, y] = [event.clientX - area.left - frame.clientLeft, event.clientY - area.top - frame.clientTop];
     const { left, top, cell } = state.seen;
-    const [row, column] = [Math.floor((y - top + frame.scrollTop) / cell), Math.floor((x - left + frame.scrollLeft) / cell)];
-    const outside = x < left || y < top || row >= state.options.rows.length || column >= state.options.columns.length;
-    return outside || row < 0 || column < 0 ? null : [row, column];
+    const at = [Math.floor((y - top + frame.scrollTop) / cell), Math.floor((x - left + frame.scrollLeft) / cell)];
+    return x >= left && y >= top && inside(at) ? at : null;
   };
   frame.addEventListener("pointermove", (event) => state.seen && box.point(cellAt(event)));
   frame.addEventListener("pointerleave", () => box.point(null));
@@ -231,6 +231,7 @@ export const matrix = (given, { t, signal }) => {
     event.preventDefault();
   });
   const reveal = () => {
+    if (!state.at) return;
     const { cell, left, top } = state.seen;
     const into = (scroll, start, margin, room) => clamp(scroll, start + cell + margin - room, start);
     frame.scrollTop = into(frame.scrollTop, state.at[0] * cell, top, frame.clientHeight);

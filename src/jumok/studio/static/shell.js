@@ -182,7 +182,7 @@ const start = async () => {
     shell.runs = offline.runs;
     history.replaceState(null, "", write(offline.page, offline.state));
     document.body.classList.add("offline");
-    view.before(make("p", { class: "saved", text: t("offline") }));
+    view.before(make("p", { class: "saved", text: `${t("offline")} ${offline.cut ? t("cut") : ""}` }));
   } else {
     await refresh();
   }

@@ -144,7 +144,7 @@ export const arcsOf = (context, { point, pin }) => {
   };
 
   const rowAt = (event) => {
-    if (!state.seen) return null;
+    if (!state.seen?.top.length) return null;
     const area = picture.getBoundingClientRect();
     const [x, y] = [event.clientX - area.left, event.clientY - area.top];
     if (y > TOP + 24) return null;

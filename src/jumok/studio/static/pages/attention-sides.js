@@ -45,6 +45,6 @@ export const largestOf = (data, columns, row) => {
 };
 
 // "3.5,7.2" in the address
-export const readPins = (text) => String(text ?? "").split(",").map((pin) => pin.split(".").map(Number))
-  .filter((pin) => pin.length === 2 && pin.every((one) => Number.isInteger(one) && one >= 0)).slice(0, 2);
+export const readPins = (text) => String(text ?? "").split(",").filter((pin) => /^\d+\.\d+$/.test(pin))
+  .map((pin) => pin.split(".").map(Number)).slice(0, 2);
 export const writePins = (pins) => pins.map((pin) => pin.join(".")).join(",") || null;

@@ -8,7 +8,7 @@ import { differs, hasSpecial, largestOf, readPins, shownPart, sidesOf, writePins
 import { stepsOf } from "./attention-steps.js";
 import words from "../words/attention.json" with { type: "json" };
 
-const TASKS = ["translation", "pretraining", "classification", "regression", "tagging", "answering"];
+const TASKS = ["translation", "language", "pretraining", "classification", "regression", "tagging", "answering"];
 const KEPT = 40; // maps
 const frame = () => new Promise((resolve) => { requestAnimationFrame(() => resolve()); });
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== ""));
@@ -31,7 +31,8 @@ async function show(place, context) {
   const special = () => state().special !== false;
   const bright = () => state().bright ?? view.group.keys.tokens.length > 32;
   const answers = remembering((body) => context.floats("/api/attention/map", body), KEPT);
-  const mapOf = (layer, head) => answers({ ...base(), kind: view.group.name, combine: view.combine, layer, head, words: byWords() });
+  // all else is asked of the text that is shown: another may be on its way, or have been refused
+  const mapOf = (layer, head) => answers({ ...view.base, kind: view.group.name, combine: view.combine, layer, head, words: byWords() });
 
   // ------------------------------------------------------------ the page's parts
 
@@ -80,12 +81,13 @@ async function show(place, context) {
       const answer = await context.json("/api/attention/look", base());
       if (turn !== view.turn) return;
       view.answer = answer;
+      view.base = base();
     } finally {
       if (turn === view.turn) place.removeAttribute("aria-busy");
     }
     const { answer } = view;
     form.fill({ text: answer.text, second: answer.second, target: text(state().target), tags: answer.tags, tag: state().tag, update: state().update });
-    outcome.replaceChildren(make("span", { class: "quiet", text: t(run.task === "translation" ? "writes" : "says") }), " ",
+    outcome.replaceChildren(make("span", { class: "quiet", text: t({ translation: "writes", language: "goesOn" }[run.task] ?? "says") }), " ",
       answer.outcome.text ? context.bidi(answer.outcome.text) : t("nothing"));
     badge.replaceChildren(`${t("delta")} ${context.shown(answer.difference)}`, make("span", { class: "hidden", text: t("deltaTitle") }));
     [badge.title, badge.dataset.value] = [t("deltaTitle"), answer.difference];
@@ -102,7 +104,7 @@ async function show(place, context) {
     const title = kindTitle(group.name);
     return head === undefined ? title : `${title}, ${t("cell", { layer: group.layers[group.taps.indexOf(tap)], head })}`;
   };
-  const kindTitle = (name) => (run.task === "translation" ? t(name) : t(name === "second" ? "second_self" : "own_self"));
+  const kindTitle = (name) => (run.task === "translation" ? t(name) : t({ second: "second_self", causal: "own_causal" }[name] ?? "own_self"));
 
   // ------------------------------------------------------------ one kind of attention
 
@@ -135,7 +137,7 @@ async function show(place, context) {
     if (heads !== null) {
       // on its way while the small maps are drawn
       mapOf(view.layer, view.head).catch(() => {});
-      const small = await context.json("/api/attention/grid", { ...base(), kind: view.group.name });
+      const small = await context.json("/api/attention/grid", { ...view.base, kind: view.group.name });
       if (turn !== view.turn) return;
       grid.fill(view.group, small, bright());
       marked();
@@ -163,10 +165,9 @@ async function show(place, context) {
   const choose = async (layer, head) => {
     const start = performance.now();
     const asked = (view.asked += 1);
-    [view.layer, view.head] = [layer, head];
     const { data } = await mapOf(layer, head);
     if (asked !== view.asked) return;
-    view.data = data;
+    Object.assign(view, { layer, head, data });
     marked();
     draw();
     frame().then(() => performance.measure("attention-switch", { start }));
@@ -250,7 +251,7 @@ async function show(place, context) {
     const at = queries.firsts[row];
     const several = queries.of.filter((one) => one === row).length > 1;
     const asked = view.asked;
-    const answer = await context.json("/api/attention/steps", { ...base(), kind: view.group.name, layer: view.layer, head: view.head, place: at });
+    const answer = await context.json("/api/attention/steps", { ...view.base, kind: view.group.name, layer: view.layer, head: view.head, place: at });
     if (asked === view.asked) steps.show(answer, { ablated: gone().includes(tapName()), piece: several ? view.group.queries.tokens[at] : "" });
   };
   const tapName = () => {
@@ -263,7 +264,6 @@ async function show(place, context) {
   };
   const without = (names) => {
     context.set({ ablated: names.join(",") || null });
-    view.maps.clear();
     look();
   };
 

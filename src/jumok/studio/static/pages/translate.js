@@ -55,7 +55,8 @@ const show = async (place, context) => {
 
   const band = ribbon(context, {
     choose: ({ target, source }) => (target === undefined ? keep({ source }) : keep({ step: target, source: null })),
-    point: (at) => { view.glance = at; emphasise(); },
+    // who walks through the map by keys stays there when the page scrolls a word away from under the pointer
+    point: (at) => { view.glance = at; emphasise(at !== null || !view.map?.contains(document.activeElement)); },
   });
   const sentence = make("p", { class: "translate-sentence", "aria-live": "polite" });
   const count = make("span", { class: "quiet number" });
