@@ -93,6 +93,9 @@ def test_damage_is_told_and_the_checkpoint_before_counts(tmp_path: Path) -> None
     assert found.problem == "step-40: model.safetensors is cut short"
     (path / "checkpoints" / "step-20" / "state.json").write_text("[]")
     assert summarise(path).state == "damaged"
+    for nonsense in ('{"update": "x"}', '{"update": null}', '{"update": [1]}'):
+        (path / "checkpoints" / "step-20" / "state.json").write_text(nonsense)
+        assert "does not say which update" in summarise(path).problem
     (path / "checkpoints" / "step-20" / "state.json").unlink()
     assert "state.json is missing" in summarise(path).problem
 

@@ -43,7 +43,9 @@ class OneExponential(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.save_for_backward(x)
-        return (x.float() * normal(x)[0]).to(x.dtype)
+        y = x.float() * normal(x)[0]
+        # PyTorch 2.11's compiler loses the gradient of an output that `to` gave back as it was
+        return y if y.dtype == x.dtype else y.to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Tensor:

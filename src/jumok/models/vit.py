@@ -52,15 +52,8 @@ class Vit(nn.Module):
         # the norm after the pooling is the head's
         final = section.model_copy(update={"final_norm": False}) if section.pooled_norm else section
         self.encoder = Stack(final.model_copy(update={"position": "none"}), section.layers, "self", "encoder")
-        self.apply(self._start)
         if self.tokens is not None:
             nn.init.normal_(self.tokens, std=SPREAD)
-
-    @staticmethod
-    def _start(module: nn.Module) -> None:
-        """All matrices from N(0, 0.02²); convolutions keep their own start."""
-        if isinstance(module, nn.Linear):
-            nn.init.normal_(module.weight, std=SPREAD)
 
     def grid(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of patches of these images."""

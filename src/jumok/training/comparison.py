@@ -259,8 +259,8 @@ def _newest_state(run: RunFolder) -> tuple[dict[str, Any], str]:
         try:
             state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
             header(folder / "model.safetensors")
-            if not isinstance(state, dict):
-                raise ValueError("state.json holds no keys")
+            if not isinstance(state, dict) or not isinstance(state.get("update", 0), int):
+                raise ValueError("state.json does not say which update it was written after")
             return state, "; ".join(wrong)
         except (OSError, ValueError) as error:
             reason = f"{Path(str(error.filename)).name} is missing" if isinstance(error, FileNotFoundError) else error
