@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from jumok.layers import norm, short_attention
+from jumok.layers import gelu, norm, short_attention
 
 
 class Engine(Protocol):
@@ -50,7 +50,7 @@ class Trains:
         return count, work
 
 
-KERNELS = {"short": short_attention, "norm": norm}
+KERNELS = {"short": short_attention, "norm": norm, "gelu": gelu}
 
 
 def with_kernels(parser: argparse.ArgumentParser) -> None:

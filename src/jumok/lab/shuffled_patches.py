@@ -25,7 +25,6 @@ from torch.nn import functional as F
 from jumok.data.images import drawn
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.training import seeded, train
-from jumok.layers.position import Grid
 from jumok.models.vit import ImageLabeller
 from jumok.recipe import VitSection
 
@@ -36,7 +35,7 @@ SIZE, PATCH = 16, 4
 ROWS = SIZE // PATCH
 PATCHES = ROWS * ROWS
 MOVED = (0, 2, 4, 8, PATCHES)  # patches of a picture that change places; the last: all are shuffled
-WIDTH, PAPER_WIDTH = 64, 768
+WIDTH = 64
 
 
 class Pictures(NamedTuple):
@@ -81,17 +80,7 @@ def build(way: str) -> ImageLabeller:
         image=(SIZE, SIZE), patch=(PATCH, PATCH), width=WIDTH, heads=4, layers=2, feed_forward=128, pooling="mean",
         position="none" if way == NONE else "learned",
     )  # fmt: skip
-    model = ImageLabeller(section, len(drawn.CLASSES))
-    # larger than in the paper, as both_sides.py has it: from 0.02 the model with positions guesses for half of its time
-    # and names 33 % right in the end, not 83 %. Positions begin at twice what they are added to (0.26): at 0.07, as all
-    # other weights do, it is 69 %, and still more than without.
-    with torch.no_grad():
-        for weight in model.parameters():
-            if weight.dim() > 1:
-                weight.mul_((PAPER_WIDTH / WIDTH) ** 0.5)
-        if isinstance(model.reader.positions, Grid):
-            torch.nn.init.normal_(model.reader.positions.weight, std=0.5)
-    return model
+    return ImageLabeller(section, len(drawn.CLASSES))
 
 
 def learn(way: str, pictures: Pictures, seed: int, updates: int) -> ImageLabeller:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.layers.dropout import Dropout
-from jumok.layers.gelu import gelu
+from jumok.layers.gelu import gelu, gelu_of_map
 from jumok.layers.linear import for_products, linear
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
 from jumok.layers.norm import Sum, norm_beside, total
@@ -71,9 +71,11 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(section.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        inner = self.inner(x)
         activate = ACTIVATIONS[self.activation]
-        inner = activate(inner) if self.gate is None else activate(inner) * self.gate(x)
+        if self.gate is not None:
+            inner = activate(self.inner(x)) * self.gate(x)
+        else:
+            inner = gelu_of_map(x, self.inner) if self.activation == "gelu" else activate(self.inner(x))
         return self.outer(self.dropout(inner))
 
 

@@ -140,15 +140,15 @@ class Grid(nn.Module):
     """A learned vector for each place of a grid of patches, (h, w, D). For another grid the vectors between are found
     by bicubic interpolation, so that a model can look at larger images than it has learned from.
 
-    They begin about as large as the patches they are added to. The usual N(0, 0.02²) hides them behind patches at first:
-    what learns from few images then stays a bag of patches for long (docs/vision.md).
+    They begin about as large as the patches they are added to. The usual N(0, 0.02²) hides them behind patches at
+    first: what learns from few images then stays a bag of patches for long (docs/vision.md).
     """
 
     def __init__(self, grid: tuple[int, int], width: int, antialias: bool) -> None:
         super().__init__()
         self.antialias = antialias
         self.weight = nn.Parameter(torch.empty(*grid, width))
-        nn.init.normal_(self.weight)
+        nn.init.normal_(self.weight, std=0.5)
 
     def forward(self, grid: tuple[int, int]) -> Tensor:
         return resampled(self.weight, grid, self.antialias)
