@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from jumok.inspect.rollout import rollout
 from jumok.inspect.steps import steps_of
 from jumok.inspect.view import View
 from jumok.layers.tap import Tap
+from jumok.studio import routes_attention
 from jumok.studio.app import create_app
 from jumok.studio.attention_jobs import Text, job_of
-from jumok.studio.attention_sights import MOST, Kept, looked
+from jumok.studio.attention_sights import MOST, Kept, Sight, looked
 from jumok.studio.settings import Settings
 from jumok.studio.shelf import Shelf
 
@@ -74,6 +76,28 @@ def heads_of(client: TestClient, run: str = "small") -> tuple[Any, str]:
 
 
 # ---------------------------------------------------------------- routes
+
+
+def test_the_loop_stays_free(own: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make a map, to draw an example and to look into folders takes time: never in the thread that answers all."""
+    threads: dict[str, set[str]] = {}
+
+    def watched(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def called(*arguments: Any, **more: Any) -> Any:
+            threads.setdefault(name, set()).add(threading.current_thread().name)
+            return real(*arguments, **more)
+
+        monkeypatch.setattr(owner, name, called)
+
+    routes_attention._example.cache_clear()
+    for owner, name in ((Sight, "map"), (routes_attention, "example_of"), (Shelf, "stamp")):
+        watched(owner, name)
+    ask(own, "map", run="small", kind="self", combine="rollout", words=True)
+    assert set(threads) == {"map", "example_of", "stamp"}
+    loose = {one for found in threads.values() for one in found if not one.startswith(("asyncio_", "jumok-studio"))}
+    assert not loose, threads
 
 
 def test_maps_of_a_transformer(own: TestClient) -> None:

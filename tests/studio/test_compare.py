@@ -17,9 +17,14 @@ from starlette.testclient import TestClient
 from studio_server import Studio
 from translators import sentences
 
+from jumok import api
+from jumok import recipe as recipes
 from jumok.inspect.forced import forced_attention
 from jumok.inspect.record import record
 from jumok.inspect.view import View
+from jumok.studio.app import create_app
+from jumok.studio.attention_jobs import Text, job_of
+from jumok.studio.attention_sights import looked
 from jumok.studio.comparing import Row, rows_told, word_keys
 from jumok.studio.shelf import Shelf
 
@@ -99,6 +104,61 @@ def test_two_checkpoints_by_tokens(client: TestClient, runs: dict[str, Path]) ->
     every, _ = maps(ask(client, "maps", *sides, text=text, kind="cross", by="tokens"))
     each = [maps(ask(client, "maps", *sides, text=text, kind="cross", by="tokens", layer=layer))[0] for layer in (0, 1)]
     assert np.allclose(every, np.mean(each, axis=0), atol=1e-6)
+
+
+READERS = [
+    "data.train.pairs=60", "data.valid.pairs=4", "model.width=16", "model.heads=2", "model.layers=2",
+    "model.feed_forward=16", "training.validate_every=4", "training.checkpoint_every=2", "training.updates=4",
+    "training.keep=9", "device=cpu",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recipe", "text", "second"),
+    [
+        ("bert-tiny", "the old [MASK] gives a [MASK] .", None),
+        ("tag", "the old man gives a book", None),
+        ("answer", "who gives a book ?", "the old man gives a book to his daughter ."),
+    ],
+)
+def test_readers_of_other_tasks(tmp_path: Path, recipe: str, text: str, second: str | None) -> None:
+    """Hidden words, tags, answers: both say what they say alone, and how likely each finds what the first one says."""
+    api.train(recipes.read(recipe, READERS), tmp_path / "run", quiet=True, report=False)
+    shelf = Shelf([("run", tmp_path / "run")], device="cpu")
+    sides = {"run": "run", "update": 2}, {"run": "run", "update": 4}
+    models = [shelf.load("run", update) for update in (2, 4)]
+    texts = {"text": text, **({} if second is None else {"second": second})}
+    with TestClient(create_app(shelf), base_url="http://127.0.0.1:8765") as client:
+        told = ask(client, "look", *sides, **texts).json()
+        same = ask(client, "look", sides[0], sides[0], **texts).json()
+        found, _ = maps(ask(client, "maps", *sides, **texts, kind="self", by="tokens", layer=1, head=1))
+        ask(client, "look", *sides, text=" ", status=400)
+        if recipe == "bert-tiny":
+            ask(client, "look", *sides, text="no gap", status=400)
+    assert same["a"] == pytest.approx(same["b"])
+    assert len(told["labels"]) == len(told["a"]) == len(told["b"]) > 0
+    assert told["a"] != told["b"]
+    said = [side["label"] for side in told["sides"]]
+    if recipe == "bert-tiny":
+        guesses = [model.fill(text, 1000) for model in models]
+        assert said == [one[0][0].text for one in guesses]
+        for side, one in zip("ab", guesses, strict=True):
+            shares = [{f"[MASK] {place}: {guess.token}": guess.probability for guess in each}
+                      for place, each in enumerate(one, 1)]  # fmt: skip
+            known = {name: share for each in shares for name, share in each.items()}
+            assert told[side] == pytest.approx([known[name] for name in told["labels"]])
+    elif recipe == "tag":
+        tags = [model.predict([text])[0] for model in models]
+        assert said == [" ".join(f"{word}/{tag}" for word, tag in zip(text.split(), one, strict=True)) for one in tags]
+        assert told["labels"] == said[0].split()
+    else:
+        assert said == [model.answer(text, second).text for model in models]
+    (kind,) = told["kinds"]
+    assert found.shape == (3, len(kind["tokens"]["rows"]), len(kind["tokens"]["columns"]))
+    jobs = [looked(job_of(model, Text(text, second))) for model in models]
+    for weights, sight in zip(found, jobs, strict=False):
+        assert np.array_equal(weights, sight.map("self", "head", 1, 1, words=False))
+    assert kind["tokens"]["rows"] == list(jobs[0].group("self").queries.tokens)
 
 
 def test_probabilities_of_one_output(client: TestClient, runs: dict[str, Path]) -> None:

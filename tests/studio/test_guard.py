@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from studio_server import Studio
+from studio_server import Studio, until
 
-from jumok.studio.answers import act, get, json_answer, post
+from jumok.errors import BadInput
+from jumok.studio.answers import act, computed, get, json_answer, post
 from jumok.studio.app import create_app
 from jumok.studio.settings import Settings
 from jumok.studio.shelf import Shelf
@@ -188,3 +191,202 @@ def test_a_large_body_over_the_wire_is_told_why(studio: Studio) -> None:
         wire.sendall("\r\n".join([*lines, "", ""]).encode() + b" " * size)
         assert wire.recv(4000).split()[1] == b"413"
     assert time.monotonic() - began < 8
+
+
+# ---------------------------------------------------------------- behind a proxy
+
+PROXIED = ("studio.example.org", "[2001:db8::1]")
+
+
+@pytest.fixture(scope="module")
+def proxied() -> Any:
+    async def seen(request: Any) -> Any:
+        return json_answer({})
+
+    app = create_app(Shelf(), Settings(proxied=PROXIED))
+    app.router.routes[:0] = [post("/api/x", seen), act("/api/do", seen)]
+    with TestClient(app, base_url=OWN) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "host", ["studio.example.org", "Studio.Example.ORG:8443", "[2001:db8::1]:443", "127.0.0.1:8765"]
+)
+@pytest.mark.parametrize(
+    "origin", ["https://studio.example.org", "http://STUDIO.example.org:8080", "https://[2001:db8::1]:8443"]
+)
+def test_a_proxy_that_was_named_may_ask(proxied: TestClient, host: str, origin: str) -> None:
+    """It may give the Host that it was asked under, or ours."""
+    headers = {"Host": host, "Origin": origin, "Sec-Fetch-Site": "same-origin"}
+    assert proxied.get("/", headers={"Host": host}).status_code == 200
+    assert proxied.get("/api/runs", headers=headers).status_code == 200
+    assert proxied.post("/api/x", json={}, headers=headers).status_code == 200
+    assert proxied.post("/api/do", json={}, headers=headers).status_code == 401  # the token is needed all the same
+
+
+@pytest.mark.parametrize(
+    ("host", "origin"),
+    [
+        ("evil.example", "https://studio.example.org"),
+        ("studio.example.org.evil.example", None),
+        ("evil.studio.example.org", None),
+        ("studio.example.org", "https://evil.example"),
+        ("studio.example.org", "https://studio.example.org.evil.example"),
+        ("studio.example.org", "https://evil.example:443@studio.example.org"),
+        ("studio.example.org", "https://a.studio.example.org"),
+        ("studio.example.org", "https://studio.example.org/x"),
+        ("studio.example.org", "https://studio.example.org:evil"),
+        ("studio.example.org", "ftp://studio.example.org"),
+        ("studio.example.org", "null"),
+        ("127.0.0.1:8765", "http://127.0.0.1:3000"),  # that any port will do is for the proxy's name alone
+    ],
+)
+def test_what_looks_like_a_proxy_is_refused(proxied: TestClient, host: str, origin: str | None) -> None:
+    headers = {"Host": host} | ({} if origin is None else {"Origin": origin})
+    assert proxied.get("/api/runs", headers=headers).status_code == 403
+    assert proxied.post("/api/x", json={}, headers=headers).status_code == 403
+
+
+def test_nobody_is_a_proxy_unless_named(door: TestClient) -> None:
+    assert Settings().proxied == ()
+    for headers in ({"Host": PROXIED[0]}, {"Origin": f"https://{PROXIED[0]}"}):
+        assert door.get("/api/runs", headers=headers).status_code == 403
+
+
+def test_the_command_names_proxies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the runs under runs/, however deep."""
+    from jumok import recipe as recipes
+    from jumok.cli.studio import studio
+    from jumok.training.run import RunFolder
+
+    monkeypatch.chdir(tmp_path)
+    RunFolder.create(tmp_path / "runs" / "a" / "b", recipes.read("demo-transformer"))
+    given: list[Any] = []
+    monkeypatch.setattr("jumok.studio.server.serve", lambda *arguments: given.append(arguments))
+
+    def start(*names: str) -> Settings:
+        studio([], "127.0.0.1", list(names), 0, "cpu", open_browser=False, first=False)
+        shelf, settings, listener, *_ = given.pop()
+        listener.close()
+        assert shelf.names == ["en-fr", "a/b"]
+        assert isinstance(settings, Settings)
+        return settings
+
+    assert start().proxied == ()
+    settings = start("Studio.example.org", "2001:db8::1")
+    assert settings.proxied == PROXIED
+    assert settings.hosts == Settings().hosts
+    with pytest.raises(BadInput, match="--allow-host"):
+        start("https://studio.example.org")
+
+
+# ---------------------------------------------------------------- all together
+
+
+def test_so_many_are_answered_at_once_and_the_rest_is_told(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Event sources count; when they have gone, there is room again."""
+    port = int(studio.url.rsplit(":", 1)[1])
+    most = studio.settings.at_once
+    assert 16 <= most <= 64
+    ask = b"GET /api/train/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    wires = []
+    try:
+        for _ in range(most):
+            wires.append(socket.create_connection(("127.0.0.1", port), 10))
+            wires[-1].sendall(ask)
+        assert all(wire.recv(4000).startswith(b"HTTP/1.1 200") for wire in wires)
+        status, said = _asked(port)
+        assert status == b"503"
+        assert f"{most} requests".encode() in said
+        assert b"what_to_do" in said
+        assert b"content-security-policy" in said
+    finally:
+        for wire in wires:
+            wire.close()
+    until(lambda: _asked(port)[0] == b"200")
+
+
+def _asked(port: int) -> tuple[bytes, bytes]:
+    with socket.create_connection(("127.0.0.1", port), 10) as wire:
+        wire.sendall(b"GET /api/first HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        said = b"".join(iter(lambda: wire.recv(65536), b""))
+    return said.split()[1], said
+
+
+def test_bodies_of_all_together_have_a_limit() -> None:
+    """While one is being answered, another has what is left; then all of it."""
+    inside, free = threading.Event(), threading.Event()
+
+    async def slow(request: Any) -> Any:
+        def wait() -> int:
+            inside.set()
+            return len(body) * free.wait(20)
+
+        body = await request.body()
+        return json_answer({"bytes": await computed(request, wait)})
+
+    async def seen(request: Any) -> Any:
+        return json_answer({"bytes": len(await request.body())})
+
+    app = create_app(Shelf(), Settings(bytes=2000, held=3000))
+    app.router.routes[:0] = [post("/api/slow", slow), post("/api/x", seen)]
+    headers = {"Content-Type": "application/json"}
+    with TestClient(app, base_url=OWN) as client:
+        first: list[Any] = []
+        thread = threading.Thread(
+            target=lambda: first.append(client.post("/api/slow", content=b" " * 2000, headers=headers).json())
+        )
+        thread.start()
+        assert inside.wait(20)
+        assert client.post("/api/x", content=b" " * 1000, headers=headers).json() == {"bytes": 1000}
+        answer = client.post("/api/x", content=b" " * 1001, headers=headers)
+        assert answer.status_code == 503
+        assert "3,000 bytes" in answer.json()["error"]["message"]
+        free.set()
+        thread.join(20)
+        assert first == [{"bytes": 2000}]
+        assert client.post("/api/x", content=b" " * 2000, headers=headers).json() == {"bytes": 2000}
+
+
+def test_nothing_is_computed_for_who_has_gone(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for one who waits for the worker; one whose turn has come is not waited for."""
+    inside, free, done = threading.Event(), threading.Event(), list[str]()
+
+    def work(name: str) -> str:
+        if name == "first":
+            inside.set()
+            free.wait(20)
+        done.append(name)
+        return name
+
+    came: list[str] = []
+
+    async def worked(request: Any) -> Any:
+        name = request.query_params["name"]
+        came.append(name)
+        return json_answer(await computed(request, work, name))
+
+    monkeypatch.setattr(studio.app.router, "routes", [get("/api/worked", worked), *studio.app.router.routes])
+    port = int(studio.url.rsplit(":", 1)[1])
+
+    def ask(name: str) -> socket.socket:
+        wire = socket.create_connection(("127.0.0.1", port), 20)
+        wire.sendall(f"GET /api/worked?name={name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        until(lambda: name in came)
+        return wire
+
+    wires = [ask("first")]
+    assert inside.wait(20)
+    wires += [ask(name) for name in ("gone", "stays", "gone-too")]
+    wires[1].close()
+    wires[3].close()
+    time.sleep(0.3)  # until the server has noticed
+    free.set()
+    assert b"200 OK" in wires[2].recv(4000)
+    assert done == ["first", "stays"]
+    wires[2].close()
+    wires[0].close()
+    again = ask("last")
+    assert b"200 OK" in again.recv(4000)
+    again.close()
+    assert done == ["first", "stays", "last"]

@@ -171,6 +171,23 @@ def test_what_was_measured_here_comes_first(client: TestClient, elsewhere: Path)
     assert found[0]["other_code"] is True
 
 
+def test_a_result_may_vanish_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "scaling"
+    (tmp_path / "lab").mkdir()
+    write_result(tmp_path / "lab", measured.stored()[name].result, catalogue.load(catalogue.find(name)))
+    assert [one.origin for one in measured.held(name, tmp_path)] == ["lab", measured.STORED]
+    real = measured.read_result
+
+    def read(folder: Path, name: str) -> Result | None:
+        found = real(folder, name)
+        (folder / f"{name}.json").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(measured, "read_result", read)
+    assert measured.held(name, tmp_path)[-1].origin == measured.STORED
+    assert [one.origin for one in measured.held(name, tmp_path)] == [measured.STORED]
+
+
 def test_running_needs_the_token_and_a_name_of_the_list(client: TestClient, elsewhere: Path) -> None:
     assert client.post("/api/lessons/run", json={"name": "scaling"}).status_code == 401
     assert client.post("/api/lessons/stop", json={"name": "scaling"}).status_code == 401

@@ -221,6 +221,15 @@ def test_the_pages_numbers_are_pythons(studio: Studio, runs: dict[str, Path], op
     page.mouse.move(box["x"] + box["width"] * (column + 0.5) / width, box["y"] + box["height"] * (row + 0.5) / height)
     weight = float(frames.maps[last, row, column])
     assert float(page.locator(".reading-pointed").inner_text().replace("−", "-")) == pytest.approx(weight, abs=6e-4)
+    # and so do the arrow keys on the picture, which leave the character as it is
+    page.mouse.move(0, 0)
+    page.locator(".reading-stage").focus()
+    for key, cell in (("ArrowDown", (0, 0)), ("ArrowRight", (0, 1)), ("ArrowLeft", (0, 0)), ("ArrowUp", (0, 0))):
+        page.keyboard.press(key)
+        told = page.locator(".reading-pointed").inner_text()
+        assert float(told.replace("e−", "e-")) == pytest.approx(float(frames.maps[last][cell]), abs=6e-4)
+        assert page.locator(".reading-side [aria-live]").text_content() == f"{cell[0]}, {cell[1]}: {told}"
+    assert f"at={last}" in page.url
 
 
 @pytest.mark.full

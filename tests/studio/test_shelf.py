@@ -11,15 +11,19 @@ from pathlib import Path
 import pytest
 import torch
 from pydantic_core import to_json
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
+from starlette.testclient import TestClient
 
 from jumok import api
 from jumok import recipe as recipes
 from jumok.errors import BadInput
+from jumok.studio import routes_recurrent
 from jumok.studio import shelf as shelves
+from jumok.studio.app import create_app
 from jumok.studio.shelf import Shelf, described
-from jumok.training.checkpoint import MODEL
+from jumok.training.checkpoint import CHECKSUMS, MODEL, sha256
 from jumok.training.comparison import Summary
+from jumok.training.run import RunFolder
 
 SENTENCE = "The cat sees a dog."
 
@@ -37,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_an_entry_says_what_a_page_needs(trained: Path) -> None:
-    entry = Shelf.of([trained]).entries()[1]
+    entry = Shelf.of([trained]).entries()[0]
     assert (entry["name"], entry["family"], entry["task"], entry["state"]) == (
         "tiny",
         "transformer",
@@ -122,7 +126,7 @@ def test_names_tell_runs_apart(trained: Path, tmp_path: Path) -> None:
     for parent in ("a", "b"):
         shutil.copytree(trained, tmp_path / parent / "tiny")
     shelf = Shelf.of([tmp_path])
-    assert shelf.names == ["en-fr", "a/tiny", "b/tiny"]
+    assert shelf.names == ["a/tiny", "b/tiny", "en-fr"]
     assert shelf.add("a/tiny", tmp_path / "b" / "tiny") == "a/tiny-2"
     assert shelf.add("a/tiny", tmp_path / "a" / "tiny") == "a/tiny"
 
@@ -191,9 +195,9 @@ def test_a_run_that_is_gone_is_left_out(trained: Path, tmp_path: Path, monkeypat
         return found
 
     monkeypatch.setattr(shelves, "summarise", going)
-    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "good"]
+    assert [entry["name"] for entry in shelf.entries()] == ["good", "en-fr"]
     monkeypatch.undo()
-    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "good"]
+    assert [entry["name"] for entry in shelf.entries()] == ["good", "en-fr"]
     shutil.copytree(trained, tmp_path / "lost")
     assert [entry["state"] for entry in shelf.entries()] == ["done", "done", "done"]
 
@@ -210,7 +214,7 @@ def test_what_nobody_foresaw_is_told_of_one_run(
 
     monkeypatch.setattr(shelves, "summarise", failing)
     for _ in range(3):
-        good, bad = shelf.entries()
+        bad, good = shelf.entries()
     assert (good["state"], bad["state"], bad["problem"]) == ("done", "damaged", "deeper than anybody thought")
     assert len(caplog.records) == 1  # once, however often it is asked for
     monkeypatch.undo()
@@ -235,5 +239,129 @@ def test_hostile_names_of_folders_are_names(trained: Path, tmp_path: Path) -> No
     odd = tmp_path / "<script>\x07alert(1)"
     shutil.copytree(trained, odd)
     shelf = Shelf.of([odd])
-    assert shelf.names[1] == "<script>\ufffdalert(1)"
-    assert shelf.entry(shelf.names[1])["task"] == "translation"
+    assert shelf.names[0] == "<script>\ufffdalert(1)"
+    assert shelf.entry(shelf.names[0])["task"] == "translation"
+
+
+# ---------------------------------------------------------------- what changes while somebody looks
+
+
+def test_named_runs_come_first_in_their_order(trained: Path, tmp_path: Path) -> None:
+    for name in ("z", "a", "en-fr"):
+        shutil.copytree(trained, tmp_path / name)
+    shelf = Shelf.of([tmp_path / "z", tmp_path / "en-fr", tmp_path / "a"])
+    assert shelf.names == ["z", "en-fr-2", "a", "en-fr"]
+    assert shelf.folder("en-fr").path == api.packaged_run()  # whatever others are called
+    assert [entry["name"] for entry in shelf.entries()] == shelf.names
+    assert Shelf.of([], usual=[tmp_path]).names == ["en-fr", "a", "en-fr-2", "z"]
+
+
+def test_runs_that_come_later_are_listed(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also deeper ones, and where the folder itself was not there at first; names that are there stay."""
+    runs, looks = tmp_path / "runs", []
+    shelf, real = Shelf.of([], usual=[runs]), shelves.find
+    monkeypatch.setattr(shelves, "find", lambda folders: looks.append(folders) or real(folders))  # type: ignore[func-returns-value]
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr"]
+    shutil.copytree(trained, runs / "deep" / "er" / "one")
+    shelf._looked -= shelves.EVERY
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "deep/er/one"]
+    shutil.copytree(trained, runs / "two")
+    for _ in range(20):
+        assert len(shelf.entries()) == 2  # it was looked a moment ago
+    assert len(looks) == 1
+    shelf._looked -= shelves.EVERY
+    assert shelf.load("two") is not None  # a link to it needs no list before
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "deep/er/one", "two"]
+    shutil.rmtree(runs)
+    shelf._looked -= shelves.EVERY
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr"]
+
+
+def test_a_run_of_ours_is_listed_once(trained: Path, tmp_path: Path) -> None:
+    shelf = Shelf.of([], usual=[tmp_path])
+    shutil.copytree(trained, tmp_path / "mine")
+    assert shelf.add("mine <b>", tmp_path / "mine") == "mine <b>"
+    shelf._looked -= shelves.EVERY
+    assert [entry["name"] for entry in shelf.entries()] == ["en-fr", "mine <b>"]
+    shelf.reserve(tmp_path / "starting")
+    shutil.copytree(trained, tmp_path / "starting")
+    shelf._looked -= shelves.EVERY
+    assert len(shelf.entries()) == 2  # who has started it will say so
+    shutil.copytree(trained, tmp_path / "deep" / "one")
+    twice = Shelf.of([tmp_path / "mine", tmp_path, tmp_path / "deep"])
+    assert len(twice.names) == 4
+    assert len({twice.folder(name).path for name in twice.names}) == len(twice.names)
+    assert twice.names[0] == "mine"
+
+
+def retrained(run: Path, of: int, as_of: int) -> None:
+    """The checkpoint of an update gets other weights, as where a run was made anew in its folder."""
+    shutil.rmtree(run / "checkpoints" / f"step-{as_of}")
+    shutil.copytree(run / "checkpoints" / f"step-{of}", run / "checkpoints" / f"step-{as_of}")
+
+
+def test_new_weights_are_loaded(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    shelf = Shelf.of([run], device="cpu")
+
+    def weight(update: int | None) -> torch.Tensor:
+        return torch.cat([one.flatten() for one in shelf.load("run", update).model.state_dict().values()])
+
+    (run / "best.json").unlink()
+    newest, fourth = weight(None), weight(4)
+    assert shelf.load("run") is shelf.load("run")
+    retrained(run, 2, 4)
+    assert torch.equal(weight(4), weight(2))
+    assert not torch.equal(weight(4), fourth)
+    shutil.rmtree(run / "checkpoints" / "step-6")  # the newest is another one now
+    assert torch.equal(weight(None), weight(4))
+    assert not torch.equal(weight(None), newest)
+    RunFolder(run).point("best", 2)
+    stamp = shelf.stamp("run")
+    assert stamp == shelf.stamp("run", 2)
+    retrained(run, 4, 2)
+    assert shelf.stamp("run") != stamp
+
+
+def test_every_page_follows_new_weights(trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    RunFolder(run).point("best", 6)
+    app = create_app(Shelf.of([run], device="cpu"))
+    search = {"run": "run", "text": SENTENCE, "beam": 2, "length_penalty": 1.0}
+    with TestClient(app, base_url="http://127.0.0.1:8765") as client:
+
+        def said() -> list[bytes]:
+            look = {"run": "run", "text": SENTENCE, "target": "Le chat."}
+            pages = {
+                "translate/search": search,
+                "translate/attention": {"run": "run", "text": SENTENCE, "ids": [5, 6], "finished": True},
+                "attention/look": look,
+                "attention/map": {**look, "kind": "cross"},
+                "compare/look": {"a": {"run": "run"}, "b": {"run": "run", "update": 2}, "text": SENTENCE},
+            }
+            answers = [client.post(f"/api/{path}", json=body) for path, body in pages.items()]
+            assert [answer.status_code for answer in answers] == [200] * len(pages)
+            return [answer.content for answer in answers]
+
+        before = said()
+        assert said() == before
+        retrained(run, 2, 6)
+        assert all(one != two for one, two in zip(before, said(), strict=True))
+
+
+def test_gates_follow_new_weights(tmp_path: Path) -> None:
+    """What is kept of the last question is kept with the model that answered it."""
+    run = tmp_path / "run"
+    shutil.copytree(api.packaged_run(), run)
+    shelf = Shelf.of([run], device="cpu")
+    before = routes_recurrent._states(shelf, routes_recurrent.AskStates(run="run", text=SENTENCE))
+    (folder,) = (run / "checkpoints").glob("step-*")
+    scaled = {name: tensor * 0.5 for name, tensor in load_file(folder / MODEL).items()}
+    save_file(scaled, folder / MODEL)
+    sums = json.loads((folder / CHECKSUMS).read_text())
+    (folder / CHECKSUMS).write_text(json.dumps({**sums, MODEL: sha256(folder / MODEL)}))
+    after = routes_recurrent._states(shelf, routes_recurrent.AskStates(run="run", text=SENTENCE))
+    assert before.shape == after.shape
+    assert (before != after).any()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
 import pytest
 from studio_server import Studio, click_cell, holds, shown
 
 from jumok.studio import assets
+from jumok.studio.guard import Guard
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
@@ -413,18 +416,59 @@ ATTACK = """async (url) => {
 }"""
 
 
-def test_a_page_of_another_origin_cannot_drive_the_studio(scratch: Studio, open_page: Open, browser: Any) -> None:
-    """Real requests of a real browser, from a page at another address of this machine."""
+class Evil(BaseHTTPRequestHandler):
+    """A page of somebody else's, at another port of this machine: from elsewhere a browser may not ask at all."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<p>hello")
+
+    def log_message(self, *arguments: Any) -> None:
+        return
+
+
+@pytest.fixture
+def evil() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Evil) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_a_page_of_another_origin_cannot_drive_the_studio(
+    scratch: Studio, evil: str, browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real requests of a real browser, from a page at another address of this machine. That it cannot read an answer
+    is the browser's doing; that nothing is done for it is ours: requests come to the door, and none gets in."""
+    came, inside = list[str](), list[str]()
+    check, routed = Guard.check, scratch.app.router.middleware_stack
+
+    def counted(guard: Guard, scope: Any) -> None:
+        came.append(f"{scope['method']} {scope['path']}")
+        check(guard, scope)
+
+    async def entered(scope: Any, *more: Any) -> None:
+        inside.append(scope["path"])
+        await routed(scope, *more)
+
+    monkeypatch.setattr(Guard, "check", counted)
+    monkeypatch.setattr(scratch.app.router, "middleware_stack", entered)
     context = browser.new_context()
     try:
         page = context.new_page()
         other = scratch.url.replace("127.0.0.1", "localhost")
-        context.route("http://evil.test/*", lambda route: route.fulfill(body="<p>hello", content_type="text/html"))
-        for place in ("http://evil.test/", "about:blank"):
+        for place in (evil, evil.replace("127.0.0.1", "localhost")):
             page.goto(place)
             for target in (scratch.url, other):
+                came.clear()
                 told = page.evaluate(ATTACK, target)
                 assert told[:2] == ["refused", "refused"]
                 assert told[2] in (0, "refused")  # an answer that it cannot read: 403
+                assert {"GET /api/runs", "POST /api/scratch/words"} <= set(came)
+                assert inside == []
+        page.goto(scratch.url)  # its own page gets in
+        assert inside[0] == "/"
     finally:
         context.close()

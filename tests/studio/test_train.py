@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import random
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,12 +96,29 @@ def test_tail_gives_whole_lines_once_and_says_when_a_file_was_cut(tmp_path: Path
     assert tail.more() == (False, [train_event(1, 2.0)])
 
 
-class Listener:
-    """Reads server-sent events from a real server."""
+def test_a_file_may_vanish_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tail = Tail(tmp_path / "metrics.jsonl")
+    tail.path.write_text(json.dumps(train_event(1, 2.0)) + "\n", encoding="utf-8")
+    real = Path.open
 
-    def __init__(self, studio: Studio, path: str) -> None:
+    def opened(path: Path, *arguments: Any, **more: Any) -> Any:
+        if path == tail.path:
+            path.unlink()
+        return real(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", opened)
+    assert tail.more() == (False, [])
+    assert not tail.path.exists()
+    assert tail.more() == (False, [])
+
+
+class Listener:
+    """Reads server-sent events from a real server, as an EventSource does; `last` is the id of what came last."""
+
+    def __init__(self, studio: Studio, path: str, last: str | None = None) -> None:
         self.connection = http.client.HTTPConnection(studio.url.removeprefix("http://"), timeout=10)
-        self.connection.request("GET", path)
+        self.connection.request("GET", path, headers={} if last is None else {"Last-Event-ID": last})
+        self.last = last
         self.response = self.connection.getresponse()
         assert self.response.headers["Content-Type"].startswith("text/event-stream")
 
@@ -108,6 +126,8 @@ class Listener:
         while True:
             line = self.response.readline()
             assert line
+            if line.startswith(b"id: "):
+                self.last = line[4:].decode().strip()
             if line.startswith(b"data: ") and key in (message := json.loads(line[6:])):
                 return message  # type: ignore[no-any-return]
 
@@ -132,6 +152,47 @@ def test_events_tell_the_lines_as_they_come(studio: Studio, tmp_path: Path) -> N
     run.metrics.write_text("", encoding="utf-8")  # it goes back to its checkpoint
     assert listener.next("anew") == {"run": name, "anew": True}
     listener.connection.close()
+
+
+def test_who_listens_again_goes_on_where_he_was(studio: Studio, tmp_path: Path) -> None:
+    """A browser asks again under its old address; what it had last says where it is."""
+    runs = [a_run(tmp_path, name, [train_event(1, 5.0)]) for name in ("one", "two")]
+    names = [studio.shelf.add(f"again-{number}", run.path) for number, run in enumerate(runs)]
+    path = "/api/train/events?" + "&".join(f"run={name}&from=0" for name in names)
+    listener = Listener(studio, path)
+    for run, name in zip(runs, names, strict=True):
+        message = listener.next("points")
+        assert (message["run"], message["place"]) == (name, run.metrics.stat().st_size)
+    listener.next("list")
+    assert listener.last == "-".join(str(run.metrics.stat().st_size) for run in runs)
+    listener.connection.close()
+    write(runs[1], train_event(2, 4.0))
+    listener = Listener(studio, path, listener.last)
+    message = listener.next("points")
+    assert (message["run"], [one["step"] for one in message["points"]]) == (names[1], [2])
+    listener.connection.close()
+    for odd in ("", "x", "1", "-1-2", "1-2-3", "1-x"):  # nothing that we said: the address says where
+        listener = Listener(studio, path, odd)
+        assert [one["step"] for one in listener.next("points")["points"]] == [1]
+        listener.connection.close()
+
+
+def test_reading_files_does_not_hold_up_the_loop(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = a_run(tmp_path, "slow", [train_event(1, 5.0)])
+    name, threads, real = studio.shelf.add("slow", run.path), set[str](), Tail.more
+
+    def more(tail: Tail) -> Any:
+        threads.add(threading.current_thread().name)
+        return real(tail)
+
+    monkeypatch.setattr(Tail, "more", more)
+    listener = Listener(studio, f"/api/train/events?run={name}&from=0")
+    listener.next("points")
+    listener.connection.close()
+    assert threads
+    assert all(name.startswith("asyncio_") for name in threads), threads
 
 
 def test_events_of_unknown_runs_and_places_are_refused(client: TestClient) -> None:

@@ -17,6 +17,9 @@ def studio(
         [], "--run", metavar="DIR", help="A run folder, or one that holds some; may be repeated. (default: runs)"
     ),
     host: str = typer.Option("127.0.0.1", help="The address to listen on."),
+    allow_host: list[str] = typer.Option(
+        [], "--allow-host", metavar="NAME", help="A name that a proxy in front goes by; may be repeated."
+    ),
     port: int = typer.Option(8765, min=0, max=65535, help="0: any that is free."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
     open_browser: bool = typer.Option(True, "--open/--no-open", help="Open the page in the browser."),
@@ -35,7 +38,8 @@ def studio(
     for folder in run:
         if not folder.is_dir():
             raise BadInput(f"--run {folder}: there is no such folder. Make one with: jumok train RECIPE --run {folder}")
-    settings = Settings(hosts=allowed_hosts(host, []), addresses=host in EVERYWHERE)
+    proxied = tuple(dict.fromkeys(named(name) for name in allow_host))
+    settings = Settings(hosts=allowed_hosts(host, []), proxied=proxied, addresses=host in EVERYWHERE)
     if host in EVERYWHERE or named(host) not in LOOPBACK:
         typer.echo(f"note: whoever reaches {host or 'this machine'} may look at your runs", err=True)
     listener, url = listening(host, port)
@@ -43,6 +47,5 @@ def studio(
     from jumok.studio.server import serve
     from jumok.studio.shelf import Shelf
 
-    usual = sorted(path for path in settings.runs.iterdir() if path.is_dir()) if settings.runs.is_dir() else []
-    shelf = Shelf.of(run or [path for path in usual if (path / "recipe.yaml").is_file()], device)
+    shelf = Shelf.of(run, device, usual=[] if run else [settings.runs])
     serve(shelf, settings, listener, url, First() if first else None, open_browser, typer.echo)

@@ -53,6 +53,10 @@ class Refused(Exception):
         return json_answer({"error": told}, self.status)
 
 
+class Gone(Exception):
+    """The client has hung up: nobody waits for an answer."""
+
+
 def json_answer(value: Any, status: int = 200) -> Response:
     """A number that is none is written as null: JSON has no NaN."""
     return Response(to_json(value, inf_nan_mode="null"), status, media_type="application/json")
@@ -72,8 +76,24 @@ async def asked(request: Request, kind: type[Model]) -> Model:
 
 
 async def computed(request: Request, function: Callable[..., Result], *arguments: Any) -> Result:
-    """In the one thread in which models compute: they are not made for several, and the loop stays free."""
-    return await asyncio.get_running_loop().run_in_executor(request.app.state.worker, partial(function, *arguments))
+    """In the one thread in which models compute: they are not made for several, and the loop stays free. Where who
+    asked has gone before it is his turn, nothing is computed."""
+    worker = asyncio.get_running_loop().run_in_executor(request.app.state.worker, partial(function, *arguments))
+    hung_up = asyncio.ensure_future(_hung_up(request))
+    try:
+        await asyncio.wait((worker, hung_up), return_when=asyncio.FIRST_COMPLETED)
+        if not worker.done():
+            raise Gone
+        return worker.result()
+    finally:
+        hung_up.cancel()
+        worker.cancel()  # what has not begun never does; what has, ends for nobody
+
+
+async def _hung_up(request: Request) -> None:
+    """The body has been read before: what comes after it is the end."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def shelf_of(request: Request) -> Shelf:

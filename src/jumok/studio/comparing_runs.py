@@ -20,13 +20,15 @@ from jumok.inspect.forced import Side, forced_views
 from jumok.inspect.record import record
 from jumok.inspect.view import View
 from jumok.layers.tap import Tap
+from jumok.studio import comparing_readers
+from jumok.studio.attention_jobs import Text
 from jumok.studio.comparing import Both, By, Row, Seen, alike, both, rows_told
 from jumok.studio.shelf import Shelf
 from jumok.tasks.classifier import encode_texts
 from jumok.trained import TrainedClassifier, TrainedTranslator
 
 KINDS = ("cross", "self", "causal")
-TASKS = ("translation", "classification", "regression")
+TASKS = ("translation", "classification", "regression", *comparing_readers.TASKS)
 
 
 class One(NamedTuple):
@@ -60,7 +62,7 @@ def loaded(shelf: Shelf, a: One, b: One) -> tuple[Any, Any]:
             "take. Choose two runs of one task"
         )
     if tasks[0] not in TASKS:
-        raise BadInput(f"runs of task {tasks[0]} are not compared here: choose translators, or classifiers of texts")
+        raise BadInput(f"runs of task {tasks[0]} are not compared here: choose translators, or readers of texts")
     return shelf.load(a.run, a.update), shelf.load(b.run, b.update)
 
 
@@ -69,7 +71,12 @@ def compared(shelf: Shelf, a: One, b: One, given: Given) -> dict[str, Any]:
     first, other = loaded(shelf, a, b)
     if not given.text.strip():
         raise BadInput("there is no text to compare them on: write one")
-    found = _translators(first, other, given) if isinstance(first, TrainedTranslator) else _readers(first, other, given)
+    task = shelf.entry(a.run)["task"]
+    if task in comparing_readers.TASKS:
+        found = comparing_readers.compared(task, first, other, Text(given.text, given.second))
+    else:
+        compare = _translators if isinstance(first, TrainedTranslator) else _readers
+        found = compare(first, other, given)
     given = given._replace(target=found.get("target"))
     kinds: list[dict[str, Any]] = []
     for kind in KINDS:
@@ -87,7 +94,7 @@ def compared(shelf: Shelf, a: One, b: One, given: Given) -> dict[str, Any]:
     ]
     languages = [shelf.entry(one.run)["languages"] for one in (a, b)]
     return {
-        "task": shelf.entry(a.run)["task"], "kinds": kinds, "lacking": lacking,
+        "task": task, "kinds": kinds, "lacking": lacking,
         "languages": languages if None not in languages and languages[0] != languages[1] else None, **found,
     }  # fmt: skip
 
@@ -195,6 +202,9 @@ def _seen(model: Any, given: Given, asked: Asked) -> Seen:
         views = [View(layer, asked.head, asked.kind) for layer in chosen]
         keys, queries, weights = forced_views(model, given.text, given.target or "", views)
         return Seen(keys, queries, np.asarray(weights.mean(axis=0), np.float32))
+    if not isinstance(model, TrainedClassifier):
+        side, layers = comparing_readers.seen(model, Text(given.text, given.second), chosen)
+        return Seen(side, side, _mean(layers, asked.head))
     side = _text_side(model, given)
     text = given.text if given.second is None else (given.text, given.second)
     with record(model.model, layers=chosen, kinds=[asked.kind]) as seen:

@@ -2,10 +2,12 @@
 
 - The Host must be a name of this studio (a page of somebody else's can make a browser ask us, DNS rebinding, but then
   under that page's own name).
-- An Origin must be our own, and what a browser says of the page that asks (Sec-Fetch-Site) too: same-origin, or nobody
-  ("none": typed, or a bookmark). Only the page itself may be opened by a link from elsewhere.
+- An Origin must be our own, or that of a proxy in front (--allow-host); and what a browser says of the page that asks
+  (Sec-Fetch-Site) too: same-origin, or nobody ("none": typed, or a bookmark). Only the page itself may be opened by a
+  link from elsewhere.
 - What is posted must say that it is JSON: a page of another origin cannot send that unasked, and is refused.
 - The body is read here, up to its limit and within its time.
+- So many requests are answered at once, with so many bytes of bodies; who comes then is told to come again.
 - What starts or stops runs needs the token (`check_token`), compared in constant time.
 - Whatever goes wrong, the answer has one shape, and no traceback in it.
 """
@@ -15,12 +17,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import re
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jumok.serve.settings import is_address
-from jumok.studio.answers import TOKEN, Refused, refusal_of, settings_of
+from jumok.studio.answers import TOKEN, Gone, Refused, refusal_of, settings_of
 from jumok.studio.settings import Settings
 
 POLICY = (
@@ -39,7 +42,10 @@ GUARDED = [
 PICTURES = ("/api/vision/", "/api/reading/")
 KNOWN = (b"host", b"origin", b"content-type", b"content-length", b"sec-fetch-site", b"sec-fetch-mode")
 UNFORESEEN = Refused(500, "something went wrong here that nobody foresaw", "jumok studio has printed the rest")
+ORIGIN = re.compile(rb"https?://(\[[0-9a-f:.]+\]|[^\s:/@\[\]]+)(?::[0-9]{1,5})?")
 LINGER = 1.0  # seconds that a body which is too large is still read, so that its sender can hear why it is refused
+
+AGAIN = "wait a moment, or close other pages of this studio"
 
 log = logging.getLogger("jumok.studio")
 
@@ -47,7 +53,10 @@ log = logging.getLogger("jumok.studio")
 class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app, self.settings = app, settings
-        self.hosts = {host.encode() for host in settings.hosts}
+        self.proxied = {host.encode() for host in settings.proxied}
+        self.hosts = {host.encode() for host in settings.hosts} | self.proxied
+        self.answering = 0  # requests
+        self.held = 0  # bytes of their bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -64,11 +73,13 @@ class Guard:
                 message["headers"] = [*message["headers"], *GUARDED]
             await send(message)
 
+        held = _Held(self)
         try:
             self.check(scope)
-            body = await self.body(scope, receive)
+            held.come()
+            body = await self.body(scope, receive, held)
             await self.app(scope, _Read(body, receive), guarded)
-        except _Gone:
+        except Gone:
             return
         except Exception as error:
             refused = refusal_of(error)
@@ -78,6 +89,8 @@ class Guard:
             if began:
                 raise  # too late to say so: the connection ends before the answer does
             await refused.answer()(scope, receive, guarded)
+        finally:
+            held.go()
 
     # ------------------------------------------------------------ who may ask
 
@@ -89,7 +102,7 @@ class Guard:
         host = self.check_host(found[b"host"])
         opens = scope["method"] == "GET" and scope["path"] == "/"  # the page itself, from a link somewhere
         for origin in found[b"origin"]:
-            if origin.lower() not in (b"http://" + host, b"https://" + host):
+            if origin.lower() not in (b"http://" + host, b"https://" + host) and not self.is_proxied(origin.lower()):
                 raise Refused(403, "pages of another origin may not ask here")
         for site in found[b"sec-fetch-site"]:
             if site not in (b"same-origin", b"none") and not (opens and found[b"sec-fetch-mode"] == [b"navigate"]):
@@ -98,6 +111,11 @@ class Guard:
             kinds = [kind.partition(b";")[0].strip().lower() for kind in found[b"content-type"]]
             if kinds != [b"application/json"]:
                 raise Refused(415, "what is posted here must be JSON", "send Content-Type: application/json")
+
+    def is_proxied(self, origin: bytes) -> bool:
+        """The proxy's own page: what it asks may come here under the proxy's name or under ours."""
+        found = ORIGIN.fullmatch(origin)
+        return found is not None and found[1] in self.proxied
 
     def check_host(self, hosts: list[bytes]) -> bytes:
         """The Host as it was given, in lower case; the port may be any."""
@@ -112,7 +130,7 @@ class Guard:
 
     # ------------------------------------------------------------ how much
 
-    async def body(self, scope: Scope, receive: Receive) -> bytes:
+    async def body(self, scope: Scope, receive: Receive, all_held: _Held) -> bytes:
         most = self.settings.picture_bytes if scope["path"].startswith(PICTURES) else self.settings.bytes
         parts: list[bytes] = []
         held, more = 0, True
@@ -123,9 +141,13 @@ class Guard:
                     more = message.get("more_body", False)
                     parts.append(message.get("body", b""))
                     held += len(parts[-1])
+                    all_held.add(len(parts[-1]))
         except TimeoutError:
             seconds = f"{self.settings.body_seconds:g} s"
             raise Refused(408, f"the body of the request did not come within {seconds}") from None
+        except Refused:
+            await _linger(receive, more)
+            raise
         if held > most:
             await _linger(receive, more)
             raise Refused(413, f"a request to this path may have {most:,} bytes")
@@ -143,8 +165,29 @@ def check_token(request: Request) -> None:
         )
 
 
-class _Gone(Exception):
-    """The client has hung up."""
+class _Held:
+    """The part of one request in all that is being answered."""
+
+    def __init__(self, guard: Guard) -> None:
+        self.guard = guard
+        self.requests = self.bytes = 0
+
+    def come(self) -> None:
+        most = self.guard.settings.at_once
+        if self.guard.answering >= most:
+            raise Refused(503, f"{most} requests are being answered already", AGAIN)
+        self.requests = 1
+        self.guard.answering += 1
+
+    def add(self, count: int) -> None:
+        self.bytes += count
+        self.guard.held += count
+        if self.guard.held > self.guard.settings.held:
+            raise Refused(503, f"the requests that are being answered have {self.guard.settings.held:,} bytes", AGAIN)
+
+    def go(self) -> None:
+        self.guard.answering -= self.requests
+        self.guard.held -= self.bytes
 
 
 class _Read:
@@ -164,7 +207,7 @@ class _Read:
 async def _part(receive: Receive) -> Message:
     message = await receive()
     if message["type"] == "http.disconnect":
-        raise _Gone
+        raise Gone
     return message
 
 

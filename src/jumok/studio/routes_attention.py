@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Hashable
 from dataclasses import asdict
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -37,10 +39,10 @@ class Look(Asked):
     without: list[str] = Field(default=[], max_length=4096)
 
     def key(self, shelf: Shelf) -> Hashable:
-        """Equal keys, equal sights, as long as the run has the same checkpoints."""
-        checkpoints = tuple(shelf.checkpoints(self.run))
+        """Equal keys, equal sights, as long as the run has the same weights."""
+        weights = shelf.stamp(self.run, self.update)
         heads = tuple(sorted(set(self.without)))
-        return self.run, checkpoints, self.update, self.text, self.second, self.target, self.tag, heads
+        return self.run, weights, self.update, self.text, self.second, self.target, self.tag, heads
 
 
 AnyLook = TypeVar("AnyLook", bound=Look)
@@ -79,7 +81,8 @@ async def grid(request: Request) -> Response:
 async def one_map(request: Request) -> Response:
     ask = await asked(request, AskMap)
     sight = await _seen(request, ask)
-    return floats(sight.map(ask.kind, ask.combine, ask.layer, ask.head, ask.words))
+    # no model computes: it need not wait for the worker
+    return floats(await asyncio.to_thread(sight.map, ask.kind, ask.combine, ask.layer, ask.head, ask.words))
 
 
 async def steps(request: Request) -> Response:
@@ -105,12 +108,17 @@ def kept(state: Any) -> Kept:
 async def _seen(request: Request, ask: Look) -> Sight:
     """The kept one at once; where there is none (any more), it is seen again."""
     shelf = shelf_of(request)
-    ask = _filled(shelf, ask)
-    found = kept(request.app.state).find(ask.key(shelf))
+    ask, found = await asyncio.to_thread(_known, kept(request.app.state), shelf, ask)
     if found is not None:
         return found
     seen: Sight = await computed(request, _sight, request.app.state, shelf, ask)
     return seen
+
+
+def _known(sights: Kept, shelf: Shelf, ask: AnyLook) -> tuple[AnyLook, Sight | None]:
+    """Reads files: an example, and which weights there are."""
+    ask = _filled(shelf, ask)
+    return ask, sights.find(ask.key(shelf))
 
 
 def _sight(state: Any, shelf: Shelf, ask: Look) -> Sight:
@@ -132,13 +140,22 @@ def _filled(shelf: Shelf, ask: AnyLook) -> AnyLook:
     """With an example where no text was given."""
     if ask.text is not None:
         return ask
-    example = _example(shelf.folder(ask.run))
+    folder = shelf.folder(ask.run)
+    example = _example(folder, _written(folder.recipe_file))
     return ask.model_copy(update={"text": example.text, "second": example.second})
 
 
 @lru_cache(maxsize=64)
-def _example(folder: RunFolder) -> Text:
+def _example(folder: RunFolder, written: int) -> Text:
+    """`written`: when its recipe was. A run may be made anew in the same folder."""
     return example_of(folder.recipe())
+
+
+def _written(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 # ---------------------------------------------------------------- in JSON

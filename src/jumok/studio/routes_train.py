@@ -20,10 +20,11 @@ from jumok.studio import curves, processes, starting
 from jumok.studio.answers import Asked, act, asked, computed, floats, get, json_answer, post, settings_of, shelf_of
 from jumok.studio.processes import Job, Processes, processes_of
 from jumok.studio.shelf import PACKAGED, Shelf
-from jumok.studio.streams import BEAT, EVERY, Tail, event_stream
+from jumok.studio.streams import BEAT, EVERY, Placed, Tail, event_stream
 from jumok.trained import TrainedTranslator
 
 KIND = "train"
+BETWEEN = "-"  # places, where several are told as one
 MOST_RUNS = 12  # whose curves are shown together
 KEPT = (
     "name", "title", "state", "task", "network", "updates", "planned", "metric", "best", "best_update", "problem",
@@ -71,39 +72,58 @@ class Chosen(Asked):
 async def look(request: Request) -> Response:
     """The curves of some runs, each with the place in its metrics from which `events` goes on."""
     chosen, shelf = await asked(request, Chosen), shelf_of(request)
-    found = {name: await asyncio.to_thread(curves.of_run, shelf.folder(name)) for name in chosen.runs}
-    return json_answer({"runs": found})
+
+    def found() -> dict[str, Any]:
+        return {name: curves.of_run(shelf.folder(name)) for name in chosen.runs}
+
+    return json_answer({"runs": await asyncio.to_thread(found)})
 
 
 async def events(request: Request) -> Response:
-    """?run=NAME&from=PLACE, repeated: the lines of their metrics as they come; and whatever changes in the list."""
+    """?run=NAME&from=PLACE, repeated: the lines of their metrics as they come; and whatever changes in the list. Who
+    was listening before says so (Last-Event-ID: the places of all of them), and goes on there."""
     names, places = request.query_params.getlist("run"), request.query_params.getlist("from")
     if len(names) != len(places) or len(names) > MOST_RUNS or not all(place.isdecimal() for place in places):
         raise BadInput(f"ask for up to {MOST_RUNS} runs, each as run=NAME&from=PLACE")
+    before = request.headers.get("last-event-id", "").split(BETWEEN)
+    if len(before) == len(names) and all(place.isascii() and place.isdecimal() for place in before):
+        places = before
     shelf = shelf_of(request)
-    tails = {name: Tail(shelf.folder(name).metrics, int(place[:18])) for name, place in zip(names, places, strict=True)}
+
+    def followed() -> dict[str, Tail]:
+        asked_for = zip(names, places, strict=True)
+        return {name: Tail(shelf.folder(name).metrics, int(place[:18])) for name, place in asked_for}
+
+    tails = await asyncio.to_thread(followed)
     return event_stream(_told(shelf, processes_of(request.app), tails))
 
 
-async def _told(shelf: Shelf, known: Processes, tails: dict[str, Tail]) -> AsyncIterator[dict[str, Any] | None]:
+async def _told(shelf: Shelf, known: Processes, tails: dict[str, Tail]) -> AsyncIterator[Placed | None]:
     """{"run", "place", "points"} for lines, {"run", "anew": true} where a run went back, {"list": …} for the rest."""
     before: Any = None
+    places = {name: tail.place for name, tail in tails.items()}  # that the messages so far have told
+
+    def placed(message: dict[str, Any]) -> Placed:
+        return Placed(message, BETWEEN.join(map(str, places.values())))
+
     quiet_since = listed = time.monotonic()
     while not known.is_closed:
         told = False
         for name, tail in tails.items():
-            anew, lines = tail.more()
+            anew, lines = await asyncio.to_thread(tail.more)
+            places[name] = tail.place
             points = [point for line in lines if (point := curves.point(line)) is not None]
             if anew or lines:
                 told = True
-                yield {"run": name, "anew": True} if anew else {"run": name, "place": tail.place, "points": points}
+                found = {"run": name, "anew": True} if anew else {"run": name, "place": tail.place, "points": points}
+                yield placed(found)
         now = time.monotonic()
         if before is None or now - listed >= 4 * EVERY:  # the list reads more files than one line each
             listed = now
             found = await asyncio.to_thread(_runs, shelf, known)
             if found != before:
                 before, told = found, True
-                yield {"list": found}
+                yield placed({"list": found})
         if told:
             quiet_since = now
         elif now - quiet_since >= BEAT:
@@ -144,6 +164,7 @@ async def start(request: Request) -> Response:
     except BadInput:
         starting.let_go(folder)
         raise
+    shelf.reserve(folder)
     return json_answer({"run": folder.name})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, JumokError
 from jumok.inspect.attention import Attention
 from jumok.inspect.tokens import Read, Tokens, Vocabulary
 from jumok.inspect.view import View
@@ -72,11 +73,14 @@ async def attention(request: Request) -> Response:
 
 
 def prepare(shelf: Shelf) -> None:
-    """The sentence that is there at first open: what takes time once has then been done."""
-    begin = _start(shelf, PACKAGED)
-    ask = Searching(run=PACKAGED, text=begin["text"], beam=begin["beam"], length_penalty=begin["length_penalty"])
-    best = _search(shelf, ask)["outputs"][0]
-    _attention(shelf, Looking(run=PACKAGED, text=ask.text, ids=best["ids"], finished=best["finished"]))
+    """The sentence that is there at first open, of the run that is first: what takes time once has then been done."""
+    readable = (entry for entry in shelf.entries() if entry["state"] != "damaged")
+    name = next((entry["name"] for entry in readable if entry["task"] == "translation"), PACKAGED)
+    with contextlib.suppress(JumokError):  # the page will say what is wrong with it
+        begin = _start(shelf, name)
+        ask = Searching(run=name, text=begin["text"], beam=begin["beam"], length_penalty=begin["length_penalty"])
+        best = _search(shelf, ask)["outputs"][0]
+        _attention(shelf, Looking(run=name, text=ask.text, ids=best["ids"], finished=best["finished"]))
 
 
 ROUTES: list[Route] = [

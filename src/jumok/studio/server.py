@@ -20,6 +20,7 @@ from jumok.studio.first import First
 from jumok.studio.settings import Settings
 from jumok.studio.shelf import Shelf
 
+CONNECTIONS = 256  # open at a time, also idle ones. Who asks too much through fewer is told so by the door (guard.py)
 PATIENCE = 1  # seconds in which what is being answered may end; event sources never end by themselves
 
 
@@ -81,6 +82,7 @@ def config_of(app: object) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=PATIENCE,
     )
 

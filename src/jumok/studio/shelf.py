@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from jumok.training.comparison import Summary, describe_model, find, short_names
 from jumok.training.run import RunFolder
 
 KEPT = 4  # loaded runs
+EVERY = 1.0  # seconds between looks for runs that have come
 PASSING = ("running", "damaged")  # states that end without another file being there: they are looked up each time
 PACKAGED = "en-fr"
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # in names of folders, which may have anything but /
@@ -49,22 +52,46 @@ class Shelf:
     def __init__(self, folders: Iterable[tuple[str, Path]] = (), device: str = "auto") -> None:
         self.device = device
         self._places: dict[str, _Place] = {}
-        self._loaded: OrderedDict[tuple[str, int | None], Any] = OrderedDict()
+        self._loaded: OrderedDict[tuple[str, int | None], tuple[Hashable, Any]] = OrderedDict()
         self._lock = threading.Lock()
+        self._watched: list[Path] = []  # folders in which runs may come into being
+        self._reserved: set[Path] = set()  # … of which somebody else tells
+        self._looked = -EVERY
+        self._looking = threading.Lock()
         for name, path in folders:
             self.add(name, path)
 
     @classmethod
-    def of(cls, folders: Sequence[Path], device: str = "auto") -> Shelf:
-        """The run in the package, and all runs in and below these folders. One that cannot be read is listed, too."""
+    def of(cls, named: Sequence[Path], device: str = "auto", usual: Sequence[Path] = ()) -> Shelf:
+        """All runs in and below the folders that somebody named, in that order; the run in the package; and those in
+        and below the usual folders, which need not be there yet. One that cannot be read is listed, too."""
         shelf = cls(device=device)
-        shelf.add(PACKAGED, api.packaged_run(), "English → French, LSTM")
-        found, _ = find(folders)
-        for path in set(found).intersection(folders):
+        shelf.add(PACKAGED, api.packaged_run(), "English → French, LSTM")  # first: the name is its own
+        for path in set(find(named)[0]).intersection(named):
             RunFolder.open(path)  # what was named and holds no run is told at once
-        for name, path in zip(short_names(found), found, strict=True):
-            shelf.add(name, path)
+        shelf._watched = list(named)
+        shelf.look_again()
+        shelf._places[PACKAGED] = shelf._places.pop(PACKAGED)
+        shelf._watched += usual
+        shelf._looked = -EVERY
+        shelf.look_again()
         return shelf
+
+    def look_again(self) -> None:
+        """Runs that have come into being since we looked last (in a terminal, say) are put on the shelf."""
+        with self._looking:
+            if time.monotonic() - self._looked < EVERY:
+                return
+            here = {place.run.path.resolve() for place in list(self._places.values())} | self._reserved
+            for name, path in _come(self._watched):
+                if path.resolve() not in here:
+                    here.add(path.resolve())
+                    self.add(name, path)
+            self._looked = time.monotonic()
+
+    def reserve(self, path: Path) -> None:
+        """Who makes the run that comes into being here puts it on the shelf, too, under a name that is promised."""
+        self._reserved.add(path.resolve())
 
     def add(self, name: str, path: Path, title: str = "") -> str:
         """Put a run on the shelf; where the name is taken by another folder, it gets a number. Gives the name."""
@@ -85,6 +112,8 @@ class Shelf:
 
     def _place(self, name: str) -> _Place:
         if name not in self._places:
+            self.look_again()
+        if name not in self._places:
             raise BadInput(f'there is no run "{name[:60]}" here.{did_you_mean(name[:60], self._places)}')
         return self._places[name]
 
@@ -92,6 +121,7 @@ class Shelf:
 
     def entries(self) -> list[dict[str, Any]]:
         """All runs that are there, in the order they came; of one that cannot be read, `problem` says why."""
+        self.look_again()
         found = ((self._places[name].run.path, self.entry(name)) for name in self.names)
         return [entry for path, entry in found if entry["state"] != "damaged" or os.path.lexists(path)]
 
@@ -124,8 +154,7 @@ class Shelf:
 
     def checkpoints(self, name: str) -> list[int]:
         """The updates of which there is a checkpoint, from the first to the last."""
-        folders = self._place(name).run.checkpoints.glob("step-*")
-        return sorted(int(path.name[5:]) for path in folders if path.name[5:].isdecimal())
+        return _updates(self._place(name).run)
 
     # ------------------------------------------------------------ loading
 
@@ -135,23 +164,66 @@ class Shelf:
         if update is not None and update not in self.checkpoints(name):
             raise BadInput(f'the run "{name}" has no checkpoint of update {update}: choose one of its list')
         with place.lock:
-            key = name, update
+            # the stamp before the weights: what changes while they are read is read again the next time
+            key, stamp = (name, update), _weights_of(place.run, update)
             with self._lock:
-                if key in self._loaded:
+                found = self._loaded.get(key)
+                if found is not None and found[0] == stamp:
                     self._loaded.move_to_end(key)
-                    return self._loaded[key]
+                    return found[1]
+                self._loaded.pop(key, None)
             model = _loaded(place.run, update, self.device)
             with self._lock:
-                self._loaded[key] = model
+                self._loaded[key] = stamp, model
                 while len(self._loaded) > KEPT:
                     self._loaded.popitem(last=False)
             return model
+
+    def stamp(self, name: str, update: int | None = None) -> Hashable:
+        """Changes whenever `load` would give other weights: whoever keeps what a run has said, keeps it by this."""
+        return _weights_of(self._place(name).run, update)
 
     def forget(self, name: str) -> None:
         """What is loaded of a run has changed on the disk."""
         with self._lock:
             for key in [key for key in self._loaded if key[0] == name]:
                 del self._loaded[key]
+
+
+def _come(watched: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Runs, with names that stay the same whatever comes beside them: a run that was named has its own, one that was
+    found has its path below the folder that was named."""
+    found: list[tuple[Path, Path]] = []
+    for folder in watched:
+        with contextlib.suppress(BadInput):  # it is not there, or not any more
+            found += [(folder, path) for path in find([folder])[0]]
+    own = [folder for folder, path in found if folder == path]
+    names = dict(zip(own, short_names(own), strict=True))
+    holding = list(dict.fromkeys(folder for folder, path in found if folder != path))
+    before = dict(zip(holding, short_names(holding), strict=True)) if len(holding) > 1 else {}
+    for folder, path in found:
+        if folder != path:
+            yield "/".join((*filter(None, [before.get(folder)]), *path.relative_to(folder).parts)), path
+        elif RunFolder(path).recipe_file.is_file():  # else an empty folder, of which `find` gives itself
+            yield names[folder], path
+
+
+def _updates(run: RunFolder) -> list[int]:
+    folders = run.checkpoints.glob("step-*")
+    return sorted(int(path.name[5:]) for path in folders if path.name[5:].isdecimal())
+
+
+def _weights_of(run: RunFolder, update: int | None) -> Hashable:
+    """Which file of weights is loaded for an update, or without one (as checkpoint.newest_good chooses); and what
+    tells it from another one in its place."""
+    for step in [run.pointed("best"), *reversed(_updates(run))] if update is None else [update]:
+        file = run.checkpoints / f"step-{step}" / checkpoint.MODEL
+        try:
+            about = file.stat()
+        except OSError:
+            continue
+        return str(file.resolve()), about.st_mtime_ns, about.st_size, about.st_ino
+    return None
 
 
 def _loaded(run: RunFolder, update: int | None, device: str) -> Any:

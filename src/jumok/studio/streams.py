@@ -1,11 +1,15 @@
-"""Server-sent events: one line of JSON each, as long as somebody listens. Also the tail of a file that grows."""
+"""Server-sent events: one line of JSON each, as long as somebody listens. Also the tail of a file that grows.
+
+A browser that lost the connection asks again under the same address, and says which message it had last
+(Last-Event-ID): a message may say where in its files it ends (`Placed`), so that nothing is told twice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 from starlette.responses import StreamingResponse
@@ -17,15 +21,23 @@ BEAT = (
 PIECE = 1 << 18  # bytes that are read at once
 
 
-def event_stream(messages: AsyncIterator[dict[str, Any] | None]) -> StreamingResponse:
+class Placed(NamedTuple):
+    """A message, and how far it is told: `place` comes back as Last-Event-ID."""
+
+    message: dict[str, Any]
+    place: str
+
+
+def event_stream(messages: AsyncIterator[dict[str, Any] | Placed | None]) -> StreamingResponse:
     """None: nothing to tell, but the connection is alive."""
 
     async def written() -> AsyncIterator[bytes]:
         yield b": hello\n\n"
-        async for message in messages:
-            yield (
-                b": still here\n\n" if message is None else b"data: " + to_json(message, inf_nan_mode="null") + b"\n\n"
-            )
+        async for found in messages:
+            message, place = found if isinstance(found, Placed) else (found, "")
+            name = f"id: {place}\n".encode() if place else b""
+            told = to_json(message, inf_nan_mode="null")
+            yield b": still here\n\n" if message is None else name + b"data: " + told + b"\n\n"
 
     return StreamingResponse(written(), media_type="text/event-stream")
 
@@ -49,9 +61,12 @@ class Tail:
             return True, []
         if size == self.place:
             return False, []
-        with self.path.open("rb") as file:
-            file.seek(self.place)
-            piece = file.read(PIECE)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.place)
+                piece = file.read(PIECE)
+        except OSError:  # it has gone since
+            return False, []
         end = piece.rfind(b"\n") + 1
         self.place += end
         return False, list(filter(None, map(_parsed, piece[:end].splitlines())))

@@ -79,9 +79,12 @@ def held(name: str, runs: Path) -> list[Held]:
     module = catalogue.find(name)
     found = []
     for folder in folders(runs):
-        result = read_result(folder, name)
+        try:
+            stamp = (folder / f"{name}.json").stat().st_mtime_ns  # first: what is written meanwhile has a newer one
+            result = read_result(folder, name)
+        except OSError:  # it may vanish at any time
+            continue
         if result is not None and result.verdicts:
-            stamp = (folder / f"{name}.json").stat().st_mtime_ns
             found.append(Held(folder.name, result, stamp, result.code != code_of(module)))
     return [*sorted(found, key=lambda one: -one.stamp), stored()[name]]
 

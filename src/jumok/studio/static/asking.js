@@ -1,14 +1,14 @@
 // What the page asks the studio, and what it was told: kept by question, so that an offline page can answer the same.
 import { ask, keep, token } from "./token.js";
 
-const MOST = 24 << 20; // bytes of answers that are kept for one view
+// bytes of answers that are kept for one view
+const MOST = 24 << 20;
 
-// An error for people.
+// An error for people, in the language `lang`.
 export class Wrong extends Error {
-  constructor(message, todo = "", status = 0) {
+  constructor(message, todo = "", status = 0, lang = document.documentElement.lang) {
     super(message);
-    this.name = "Wrong";
-    [this.todo, this.status] = [todo, status];
+    Object.assign(this, { name: "Wrong", todo, status, lang });
   }
 
   get whole() {
@@ -62,12 +62,25 @@ export class Recorder {
   }
 }
 
+// What the studio says is English. The sentences that people meet most are among the words, with {0}, {1} … for a file's name
+// in front, what is in quotes or brackets, lists and numbers.
+const PARTS = /^.*\.\w{3,5}(?=: )|"[^"]*"|\(.*\)|Known: .*|\d[\d,]*/g;
+export const translated = (text, t) => {
+  const values = {};
+  let count = 0;
+  const sentence = text.replace(PARTS, (part) => {
+    values[count] = part;
+    return `{${count++}}`;
+  });
+  return t(sentence, values);
+};
+
 const asked = async (path, body, options, t) => {
   const headers = body === undefined ? {} : { "Content-Type": "application/json" };
   let response;
   try {
     response = await fetch(path, {
-      method: body === undefined ? "GET" : "POST", body: body === undefined ? undefined : JSON.stringify(body),
+      method: body === undefined ? "GET" : "POST", body: body && JSON.stringify(body),
       headers: { ...headers, ...options.headers }, signal: options.signal, credentials: "omit",
     });
   } catch (error) {
@@ -76,7 +89,9 @@ const asked = async (path, body, options, t) => {
   }
   if (response.ok) return response;
   const told = await response.json().then((content) => content.error, () => null);
-  throw new Wrong(told?.message ?? `${response.status} ${response.statusText}`, told?.what_to_do, response.status);
+  const english = told?.message ?? `${response.status} ${response.statusText}`;
+  const message = translated(english, t);
+  throw new Wrong(message, told?.what_to_do, response.status, message === english ? "en" : undefined);
 };
 
 // The answers to questions that may be asked again, the newest `most` of them; what failed is asked anew. One that is looked

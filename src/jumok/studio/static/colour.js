@@ -4,7 +4,8 @@ const CIVIDIS = [
   [0, 34, 78], [18, 53, 112], [59, 73, 108], [87, 93, 109], [112, 113, 115],
   [138, 134, 120], [165, 156, 116], [195, 179, 105], [225, 204, 85], [254, 232, 56],
 ];
-const SIGNED = { // blue is below nothing, orange above it; nothing is the paper
+// blue is below nothing, orange above it; nothing is the paper
+const SIGNED = {
   light: [[8, 64, 129], [67, 128, 190], [158, 195, 226], [247, 247, 246], [248, 190, 142], [217, 118, 42], [140, 62, 4]],
   dark: [[146, 203, 255], [72, 140, 205], [38, 76, 117], [27, 31, 38], [117, 68, 25], [209, 119, 43], [255, 194, 133]],
 };
@@ -14,7 +15,7 @@ export const theme = () => (document.documentElement.dataset.theme === "dark" ? 
 
 // Pixels of a canvas for one of the page: the screen's, or as many as an export wants.
 export const sharpness = { ratio: 0 };
-export const pixelRatio = () => sharpness.ratio || window.devicePixelRatio || 1;
+export const pixelRatio = () => sharpness.ratio || devicePixelRatio || 1;
 
 const mixed = (share, along) => {
   const at = Math.min(Math.max(share, 0), 1) * (along.length - 1);
@@ -39,7 +40,6 @@ export const signedColour = (x) => written(signedChannels(x));
 
 // The ink that can be read on such a colour.
 const inkOn = ([red, green, blue]) => (red * 0.299 + green * 0.587 + blue * 0.114 > 140 ? "#14171c" : "#ffffff");
-export const ink = (x) => inkOn(channels(x));
 export const signedInk = (x) => inkOn(signedChannels(x));
 
 // Into `pixels` (Uint32Array of an ImageData) the colours of `data` on a scale; what is not a number stays transparent.

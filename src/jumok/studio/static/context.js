@@ -1,6 +1,6 @@
 // What a page is given: words, state, questions to the studio, and the parts that all pages share.
 import { asker } from "./asking.js";
-import { channels, colour, ink, legend, paint, pixelRatio, signedColour, signedInk, theme } from "./colour.js";
+import { channels, colour, legend, paint, signedColour, signedInk, theme } from "./colour.js";
 import * as controls from "./controls.js";
 import { css, penOf } from "./drawing.js";
 import { matrix, scaleOf, stamp } from "./matrix.js";
@@ -34,7 +34,7 @@ export const contextFor = (shell, words) => {
     ...asker(shell.recorder, own, signal),
     make, controls, canvas: canvasFor(signal),
     matrix: (options) => matrix(options, { t: own, signal }), stamp, scaleOf,
-    colour, signedColour, ink, signedInk, channels, paint, legend, css, pixelRatio,
+    colour, signedColour, signedInk, channels, paint, legend, css,
     shown, visible, bidi,
   };
 };

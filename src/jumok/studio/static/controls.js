@@ -7,7 +7,7 @@ const fresh = () => `control-${(count += 1)}`;
 const pairs = (names) => names.map((one) => (Array.isArray(one) ? one : [one, String(one)]));
 
 // 0, 1, … as names
-export const numbered = (count, first = 0) => Array.from({ length: count }, (_, index) => [index, String(index + first)]);
+export const numbered = (count) => Array.from({ length: count }, (_, index) => [index, String(index)]);
 
 // Other parts into a bar; the input that has the focus keeps it.
 export const refill = (bar, ...parts) => {
@@ -28,7 +28,7 @@ export const segmented = (label, names, chosen, act) => {
     })));
 };
 
-// A number: act(value) while it moves. The element has set(value).
+// A number: act(value) while it moves. The element has set(value, max?).
 export const slider = (label, { min, max, step = 1, value, shown = String }, act) => {
   const id = fresh();
   const output = make("output", { for: id });
@@ -46,7 +46,8 @@ export const slider = (label, { min, max, step = 1, value, shown = String }, act
   input.value = value;
   tell();
   const box = make("div", { class: "slider" }, make("label", { for: id, text: label }), input, output);
-  box.set = (other) => {
+  box.set = (other, most = input.max) => {
+    input.max = most;
     input.value = other;
     tell();
   };
@@ -81,4 +82,4 @@ export const field = (label, value, act, attributes = {}) => {
 };
 
 // A button: act(). `kind`: "main" for the one that matters most.
-export const button = (text, act, kind = "") => make("button", { type: "button", class: kind, text, onclick: () => act() });
+export const button = (text, act, kind = "") => make("button", { class: kind, text, onclick: () => act() });

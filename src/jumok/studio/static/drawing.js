@@ -14,7 +14,8 @@ export const penOf = (canvas, ...size) => {
   if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
   [canvas.style.width, canvas.style.height] = size.map((side) => `${side}px`);
   const pen = canvas.getContext("2d");
-  pen.reset(); // nothing of what was drawn before, and no dash or colour of it
+  // nothing of what was drawn before, and no dash or colour of it
+  pen.reset();
   pen.scale(ratio, ratio);
   return pen;
 };
@@ -35,9 +36,32 @@ export const drawnLater = (element, draw, signal, anew = () => {}) => {
   return later;
 };
 
+// Numbers of a picture that are pointed at, or gone to with the arrow keys: tell([row, column], byKey), tell(null) when they
+// are left. cellAt(x, y): the cell under a place of the picture, from 0 to 1.
+export const reached = (element, rows, columns, cellAt, tell) => {
+  let at = null;
+  const go = (cell, byKey) => {
+    at = cell;
+    tell(at, byKey);
+  };
+  element.addEventListener("pointermove", (event) => {
+    const area = element.getBoundingClientRect();
+    go(cellAt((event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height));
+  });
+  for (const name of ["pointerleave", "blur"]) element.addEventListener(name, () => go(null));
+  element.addEventListener("keydown", (event) => {
+    const step = STEPS[event.key];
+    // who has one row leaves up and down to others
+    if (!step || (rows === 1 && step[0])) return;
+    go(at ? [clamp(at[0] + step[0], 0, rows - 1), clamp(at[1] + step[1], 0, columns - 1)] : [0, 0], true);
+    event.preventDefault();
+    event.stopPropagation();
+  });
+};
+
 // A canvas with one pixel for each number.
 export const sheetOf = (data, rows, columns, look) => {
-  const sheet = document.createElement("canvas");
+  const sheet = make("canvas");
   [sheet.width, sheet.height] = [Math.max(1, columns), Math.max(1, rows)];
   const pen = sheet.getContext("2d");
   const image = pen.createImageData(sheet.width, sheet.height);
@@ -48,7 +72,7 @@ export const sheetOf = (data, rows, columns, look) => {
 
 // The colours of a map, with the numbers at both ends.
 export const scaleBar = () => {
-  const [low, high, bar] = [make("span"), make("span"), make("canvas", { "aria-hidden": "true" })];
+  const [low, high, bar] = [make("span"), make("span"), make("canvas", { "aria-hidden": true })];
   const box = make("div", { class: "legend" }, low, bar, high);
   box.update = ({ signed, scale, bright }) => {
     [low.textContent, high.textContent] = [signed ? `−${shown(scale)}` : "0", shown(scale)];

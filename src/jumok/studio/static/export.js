@@ -2,7 +2,8 @@
 import { asker, Recorder } from "./asking.js";
 import { sharpness } from "./colour.js";
 
-const SHARP = 2; // pixels of a picture for one of the page
+// pixels of a picture for one of the page
+const SHARP = 2;
 const [HTML, SVG] = ["http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"];
 const NOT_DRAWN = "script, style, link, dialog";
 
@@ -82,7 +83,8 @@ const stood = (node) => {
 
 const copied = (view, width) => {
   const plain = plainStyles();
-  const classes = new Map(); // elements that look the same share a class
+  // elements that look the same share a class
+  const classes = new Map();
   const copy = (node) => {
     if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(legal(node.data));
     if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return null;

@@ -2,7 +2,8 @@
 import { base64, Wrong } from "./asking.js";
 import { make } from "./text.js";
 
-const MOST = 12 << 20; // bytes that fit into a request as base64
+// bytes that fit into a request as base64
+const MOST = 12 << 20;
 
 export const loaded = async (address) => {
   const image = new Image();
@@ -22,9 +23,10 @@ export const sent = async ({ send, t }, file, path, bodyOf) => {
 
 // An input that is not seen: a button clicks it. take(file)
 export const fileInput = (label, take) => {
-  const input = make("input", { type: "file", accept: "image/*", class: "hidden", tabindex: "-1", "aria-label": label, onchange: () => {
+  const input = make("input", { type: "file", accept: "image/*", class: "hidden", tabindex: -1, "aria-label": label, onchange: () => {
     if (input.files.length) take(input.files[0]);
-    input.value = ""; // the same file can be chosen again
+    // the same file can be chosen again
+    input.value = "";
   } });
   return input;
 };

@@ -5,7 +5,8 @@ import { exported } from "./export.js";
 import { make } from "./text.js";
 import { LANGUAGES } from "./words.js";
 
-const POLL = 1000; // milliseconds
+// milliseconds
+const POLL = 1000;
 
 export const header = ({ shell, t, chooseRun, chooseLanguage, chooseTheme, refresh, notice, address, view }) => {
   const chooser = document.getElementById("chooser");
@@ -19,6 +20,14 @@ export const header = ({ shell, t, chooseRun, chooseLanguage, chooseTheme, refre
     select.selectedIndex = shell.runs.findIndex((one) => one.name === run?.name);
     select.disabled = Boolean(offline);
     return [make("label", { for: "run", text: t("run") }), select];
+  };
+
+  // While a page is shown; a list that somebody has open is not taken away for nothing.
+  result.list = (run) => {
+    const [now, focused] = [runs(run), chooser.contains(document.activeElement)];
+    if (now.map((one) => one.textContent).join("") === chooser.textContent) return;
+    chooser.replaceChildren(...now);
+    if (focused) now[1].focus();
   };
 
   const menu = () => {
@@ -36,8 +45,8 @@ export const header = ({ shell, t, chooseRun, chooseLanguage, chooseTheme, refre
     };
     const summary = make("summary", { text: t("export") });
     const box = make("details", { class: "menu" }, summary, make("div", { class: "items" },
-      kinds.map((kind) => make("button", { type: "button", text: t(kind), onclick: () => save(kind) })),
-      offline ? null : make("button", { type: "button", text: t("link"), onclick: copy })));
+      kinds.map((kind) => make("button", { text: t(kind), onclick: () => save(kind) })),
+      offline ? null : make("button", { text: t("link"), onclick: copy })));
     box.addEventListener("keydown", (event) => {
       if (event.key === "Escape") { box.open = false; summary.focus(); }
     });
@@ -50,12 +59,12 @@ export const header = ({ shell, t, chooseRun, chooseLanguage, chooseTheme, refre
     const focused = document.activeElement?.closest("[data-part]")?.dataset.part;
     chooser.replaceChildren(...runs(run));
     chooser.dataset.part = "run";
-    const theme = make("button", { type: "button", class: "theme", role: "switch", "aria-label": t("theme"), title: t("theme"),
+    const theme = make("button", { class: "theme", role: "switch", "aria-label": t("theme"), title: t("theme"),
       "aria-checked": String(document.documentElement.dataset.theme === "dark"),
       onclick: () => {
         const dark = document.documentElement.dataset.theme !== "dark";
         chooseTheme(dark ? "dark" : "light");
-        theme.setAttribute("aria-checked", String(dark));
+        theme.setAttribute("aria-checked", dark);
       } });
     const part = (name, element) => { element.dataset.part = name; return element; };
     tools.replaceChildren(part("language", segmented(t("language"), Object.entries(LANGUAGES), shell.language, chooseLanguage)),

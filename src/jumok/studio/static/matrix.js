@@ -3,7 +3,8 @@
 import { clamp, css, cut, drawnLater, penOf, scaleBar, sheetOf, STEPS } from "./drawing.js";
 import { bidi, make, shown, visible } from "./text.js";
 
-const LABELLED = 12; // cells of this size have room for words beside them
+// cells of this size have room for words beside them
+const LABELLED = 12;
 const LARGEST = 40;
 
 export const scaleOf = (data, signed) => {
@@ -33,19 +34,19 @@ export const stamp = (data, rows, columns, { signed = false, scale, bright = fal
   return canvas;
 };
 
-// options: {label, rows: [text], columns: [text], data (row by row), signed, scale, bright, rowTitle, columnTitle,
+// options: {label, rows: [text], columns: [text], data (row by row), signed, scale, bright,
 //           pins: [[row, column], …], onPin(pins), onHover([row, column] or null), say(row, column, value), height}
 // The element has update(options), which changes some of them, and point([row, column] or null).
 export const matrix = (given, { t, signal }) => {
   const state = { at: null, pins: given.pins ?? [], zoom: 0, options: {}, sheet: null, seen: null };
-  const canvas = make("canvas", { "aria-hidden": "true" });
+  const canvas = make("canvas", { "aria-hidden": true });
   const spread = make("div", { class: "spread" });
-  const frame = make("div", { class: "frame", tabindex: "0", role: "group" }, canvas, spread);
+  const frame = make("div", { class: "frame", tabindex: 0, role: "group" }, canvas, spread);
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const bar = scaleBar();
   const zoom = make("div", { class: "zoom" }, [["−", "smaller", 1 / 1.5], ["+", "larger", 1.5], ["⤢", "fit", 0]].map(
     ([sign, word, factor]) => make("button", {
-      type: "button", class: "small", "aria-label": t(word), title: t(word), text: sign, onclick: () => enlarge(factor),
+      class: "small", "aria-label": t(word), title: t(word), text: sign, onclick: () => enlarge(factor),
     })));
   const under = make("div", { class: "under" }, readout, bar, zoom);
   const box = make("div", { class: "matrix" }, frame, under);
@@ -55,7 +56,7 @@ export const matrix = (given, { t, signal }) => {
   const inside = ([row, column]) => row >= 0 && column >= 0 && row < state.options.rows.length && column < state.options.columns.length;
   box.update = (more) => {
     const before = state.options;
-    const options = { signed: false, bright: false, height: 560, rowTitle: "", columnTitle: "", ...before, ...more };
+    const options = { signed: false, bright: false, height: 560, ...before, ...more };
     options.scale = more.scale ?? (more.data || !before.scale ? scaleOf(options.data, options.signed) : before.scale);
     if (more.pins) state.pins = more.pins;
     state.options = options;
@@ -70,7 +71,8 @@ export const matrix = (given, { t, signal }) => {
   };
   const value = ([row, column]) => state.options.data[row * state.options.columns.length + column];
 
-  const measure = () => { // the room that labels need
+  // the room that labels need
+  const measure = () => {
     const pen = canvas.getContext("2d");
     pen.font = `13px ${css("--text")}`;
     const widest = (names, most) => names.slice(0, 200).reduce(
@@ -85,7 +87,7 @@ export const matrix = (given, { t, signal }) => {
     const room = frame.clientWidth || 320;
     const [wide, high] = [Math.min(state.words[0], room * 0.4), state.words[1]];
     const fit = (left, top) => Math.min(LARGEST, (room - left) / columns.length, (height - top) / rows.length);
-    const least = 1 / (window.devicePixelRatio || 1);
+    const least = 1 / (devicePixelRatio || 1);
     let cell = state.zoom || Math.max(least, fit(wide, high));
     const labelled = cell >= LABELLED;
     const [left, top] = labelled ? [wide, high] : [40, 24];
@@ -178,7 +180,7 @@ export const matrix = (given, { t, signal }) => {
     const lines = [];
     if (state.at) lines.push(make("span", { class: "at" }, said(state.at)));
     state.pins.forEach((pin, index) => lines.push(make("span", { class: `pin pin-${index}` }, said(pin))));
-    readout.replaceChildren(...(lines.length ? lines : [make("span", { class: "quiet", text: t("nowhere") })]));
+    readout.replaceChildren(...(lines.length ? lines : [make("span", { quiet: t("nowhere") })]));
   };
   box.point = (asked) => {
     const at = asked && inside(asked) ? asked : null;
@@ -238,7 +240,7 @@ export const matrix = (given, { t, signal }) => {
     frame.scrollLeft = into(frame.scrollLeft, state.at[1] * cell, left, frame.clientWidth);
   };
   const enlarge = (factor) => {
-    state.zoom = factor ? clamp(state.seen.cell * factor, 1 / (window.devicePixelRatio || 1), 64) : 0;
+    state.zoom = factor ? clamp(state.seen.cell * factor, 1 / (devicePixelRatio || 1), 64) : 0;
     draw();
     later();
   };

@@ -24,7 +24,8 @@ export const renewed = (element, outer) => {
   return element.ended.signal;
 };
 
-const nice = (low, high, count) => { // round numbers between two
+// round numbers between two
+const nice = (low, high, count) => {
   const raw = (high - low) / Math.max(1, count) || 1;
   const size = 10 ** Math.floor(Math.log10(raw));
   const step = size * ([1, 2, 5, 10].find((one) => one * size >= raw * 0.999) ?? 10);
@@ -76,8 +77,8 @@ const ends = (values, { low, high, log }, room) => {
 // The element has update(options) and point(x or null).
 export const plot = (given, { signal }) => {
   const state = { options: {}, at: null, seen: null, numbers: [] };
-  const canvas = make("canvas", { "aria-hidden": "true" });
-  const frame = make("div", { class: "plot-frame", tabindex: "0", role: "group" }, canvas);
+  const canvas = make("canvas", { "aria-hidden": true });
+  const frame = make("div", { class: "plot-frame", tabindex: 0, role: "group" }, canvas);
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const title = make("p", { class: "plot-title" });
   const key = make("ul", { class: "plot-key" });
@@ -110,7 +111,7 @@ export const plot = (given, { signal }) => {
       make("li", {}, sample(one), make("bdi", { text: one.name }), values ? number : null))));
   };
   const sample = ({ colour = 0, faint, alone }) => {
-    const line = make("canvas", { "aria-hidden": "true" });
+    const line = make("canvas", { "aria-hidden": true });
     [line.width, line.height] = [48, 16];
     const pen = line.getContext("2d");
     Object.assign(pen, { strokeStyle: palette(colour), fillStyle: palette(colour), lineWidth: 4, globalAlpha: faint ? 0.5 : 1 });
@@ -176,7 +177,8 @@ export const plot = (given, { signal }) => {
     pen.fillText(x.title ?? "", seen.right, seen.floor + 32);
     drawMarks(pen, seen, marks);
   };
-  const words = (pen, seen) => { // under each place its word, upright
+  // under each place its word, upright
+  const words = (pen, seen) => {
     const { names } = state.options.x;
     const every = Math.ceil(14 / ((seen.right - seen.left) / Math.max(1, names.length - 1)));
     names.forEach((name, index) => {

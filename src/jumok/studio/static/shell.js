@@ -38,21 +38,21 @@ const t = (key, values) => shellSpeaker(shell.language)(key, values);
 
 // ------------------------------------------------------------ what is said
 
-const notice = (text, kind = "") => {
-  const line = make("div", { class: `notice ${kind}` }, make("p", { text }),
-    make("button", { type: "button", class: "small", "aria-label": t("close"), text: "×", onclick: () => line.remove() }));
+const notice = (text, kind = "", lang = null) => {
+  const line = make("div", { class: `notice ${kind}` }, make("p", { text, lang }),
+    make("button", { class: "small", "aria-label": t("close"), text: "×", onclick: () => line.remove() }));
   notices.append(line);
   if (kind !== "wrong") setTimeout(() => line.remove(), 6000);
 };
 const complaint = (error) => make("div", { class: "complaint", role: "alert" },
-  make("h2", { text: t("wrong") }), make("p", { text: error.message }),
-  error.todo ? make("p", { class: "quiet", text: `${t("todo")}: ${error.todo}` }) : null);
+  make("h2", { text: t("wrong") }), make("p", { text: error.message, lang: error.lang }),
+  error.todo ? make("p", { class: "quiet" }, `${t("todo")}: `, make("span", { text: error.todo, lang: "en" })) : null);
 const isLeft = (error) => error?.name === "AbortError";
-window.addEventListener("unhandledrejection", (event) => {
+addEventListener("unhandledrejection", (event) => {
   if (isLeft(event.reason)) event.preventDefault();
   else if (event.reason instanceof Wrong) {
     event.preventDefault();
-    notice(event.reason.whole, "wrong");
+    notice(event.reason.whole, "wrong", event.reason.lang);
   }
 });
 
@@ -74,9 +74,9 @@ const readable = () => shell.runs.filter((run) => run.state !== "damaged");
 
 const route = async () => {
   const { page, state } = read(location.hash);
-  shell.page = page in PAGES ? page : offline?.page ?? "translate";
+  shell.page = Object.hasOwn(PAGES, page) ? page : offline?.page ?? "translate";
   shell.state = state;
-  if (state.lang in LANGUAGES) shell.language = state.lang;
+  if (Object.hasOwn(LANGUAGES, state.lang)) shell.language = state.lang;
   if (["light", "dark"].includes(state.theme)) setTheme(state.theme);
   await show();
 };
@@ -93,7 +93,8 @@ const show = async () => {
   view.setAttribute("aria-busy", "true");
   const place = make("div", { class: "place" });
   try {
-    const module = (await moduleOf(shell.page)).default;
+    // a run may have been started since, here or in a terminal
+    const [{ default: module }] = await Promise.all([moduleOf(shell.page), listed(visit.signal)]);
     if (module.styles) await styled(shell.page);
     if (visit.signal.aborted) return;
     shell.module = module;
@@ -122,9 +123,9 @@ const parts = () => ({
 // What a page says of a run that does not have what it shows: `missing` of its words names the recipe that has it.
 const missing = (run, fitting, say, words) => make("div", { class: "absent" },
   make("p", { text: run.state === "damaged" ? `${run.title}: ${t("damaged")}. ${run.problem ?? ""}` : t("unlike", { run: run.title }) }),
-  words.en.missing ? make("p", { class: "quiet", text: say("missing") }) : null,
+  words.en.missing ? make("p", { quiet: say("missing") }) : null,
   fitting.length ? make("p", {}, t("choose")) : null,
-  make("div", { class: "row" }, fitting.map((one) => make("button", { type: "button", text: one.title, onclick: () => chooseRun(one.name) }))));
+  make("div", { class: "row" }, fitting.map((one) => make("button", { text: one.title, onclick: () => chooseRun(one.name) }))));
 
 // ------------------------------------------------------------ header and pages
 
@@ -159,19 +160,21 @@ const chooseTheme = (theme) => {
   setTheme(theme);
   set({ theme });
 };
+const listed = async (signal) => {
+  if (!offline) shell.runs = (await asker(new Recorder(), t, signal).json("/api/runs")).runs;
+};
+// While a page is shown: the list of runs may have changed.
 const refresh = async () => {
-  const known = shell.runs.length;
-  shell.runs = (await asker(new Recorder(), t, new AbortController().signal).json("/api/runs")).runs;
-  if (known) shell.header.draw(runOf(shell.state.run) ?? shell.header.run);
+  await listed(new AbortController().signal);
+  shell.header.list(runOf(shell.state.run) ?? shell.header.run);
   // one that has what the page shows may have come
-  if (known && view.querySelector(".absent")) show();
-  return shell.runs;
+  if (view.querySelector(".absent")) show();
 };
 
 const start = async () => {
   take();
   const kept = remembered("jumok-language");
-  shell.language = kept in LANGUAGES ? kept : navigator.language?.startsWith("ko") ? "ko" : "en";
+  shell.language = Object.hasOwn(LANGUAGES, kept) ? kept : navigator.language?.startsWith("ko") ? "ko" : "en";
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     main.focus();
@@ -183,11 +186,9 @@ const start = async () => {
     history.replaceState(null, "", write(offline.page, offline.state));
     document.body.classList.add("offline");
     view.before(make("p", { class: "saved", text: `${t("offline")} ${offline.cut ? t("cut") : ""}` }));
-  } else {
-    await refresh();
   }
-  window.addEventListener("hashchange", () => { take(); route(); });
-  window.addEventListener("popstate", () => { if (address() !== location.hash) route(); });
+  addEventListener("hashchange", () => { take(); route(); });
+  addEventListener("popstate", () => { if (address() !== location.hash) route(); });
   await route();
   if (!offline) shell.header.watchFirst();
 };

@@ -32,7 +32,7 @@ export const write = (page, state) => {
 export const merged = (state, more) => {
   const result = { ...state };
   for (const [name, value] of Object.entries(more)) {
-    if (value === undefined || value === null) delete result[name];
+    if ((value ?? null) === null) delete result[name];
     else if (!FORBIDDEN.has(name)) result[name] = value;
   }
   return result;

@@ -2,7 +2,8 @@
 import { clamp, css, cut, drawnLater, penOf, scaleBar, sheetOf, STEPS } from "./drawing.js";
 import { make, visible } from "./text.js";
 
-const READABLE = 15; // pixels that a word across needs
+// pixels that a word across needs
+const READABLE = 15;
 
 // options: {label, keys, data (row by row), rows, columns (how many), order: [row, …], signed, scale, height,
 //           names: [of each column], first: [number of the first row, of the first column], titles: [down, across],
@@ -11,8 +12,8 @@ const READABLE = 15; // pixels that a word across needs
 // The element has update(options) and point(at); `numbers` is the data that is drawn.
 export const stretched = (given, { signal }) => {
   const state = { options: {}, at: null, sheet: null, seen: null };
-  const canvas = make("canvas", { "aria-hidden": "true" });
-  const frame = make("div", { class: "stretched-frame", tabindex: "0", role: "group" }, canvas);
+  const canvas = make("canvas", { "aria-hidden": true });
+  const frame = make("div", { class: "stretched-frame", tabindex: 0, role: "group" }, canvas);
   const bar = scaleBar();
   const box = make("div", { class: "stretched" }, frame, bar);
 

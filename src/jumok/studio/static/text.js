@@ -1,18 +1,22 @@
 // How text and numbers get into the page: as text, never as HTML.
 
 // make("button", {class: "go", text: "Go", onclick: act, "aria-label": "…", disabled: true}, child, "more text")
+// make("p", {quiet: "By the way"}): a text that is less than the others
 export const make = (tag, attributes = {}, ...children) => {
   const element = document.createElement(tag);
+  // one that says nothing else submits no form
+  if (tag === "button") element.type = "button";
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || value === null || value === false) continue;
+    if ((value ?? false) === false) continue;
     if (name === "class") element.className = value;
     else if (name === "text") element.textContent = value;
+    else if (name === "quiet") [element.className, element.textContent] = ["quiet", value];
     else if (name.startsWith("on") && typeof value === "function") element.addEventListener(name.slice(2), value);
     else if (name === "style") Object.assign(element.style, value);
     else if (name === "dataset") Object.assign(element.dataset, value);
-    else element.setAttribute(name, value === true ? "" : String(value));
+    else element.setAttribute(name, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => (child ?? false) !== false));
   return element;
 };
 
@@ -32,7 +36,7 @@ export const bidi = (token, attributes = {}) => make("bdi", { ...attributes, tex
 
 // A number as people read it: three digits that count, and a real minus.
 export const shown = (x) => {
-  if (x === null || x === undefined || Number.isNaN(x)) return "–";
+  if (Number.isNaN(x ?? NaN)) return "–";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   const size = Math.abs(x);
   let text = "0";

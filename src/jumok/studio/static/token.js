@@ -40,7 +40,7 @@ export const ask = (t, wrong) => new Promise((resolve) => {
       wrong ? make("p", { class: "wrong", role: "alert", text: t("tokenWrong") }) : null,
       make("label", { for: "token-field", text: t("tokenField") }), field,
       make("div", { class: "row end" },
-        make("button", { type: "button", text: t("cancel"), onclick: () => dialog.close() }),
+        make("button", { text: t("cancel"), onclick: () => dialog.close() }),
         make("button", { type: "submit", class: "main", text: t("tokenUse") }))));
   dialog.addEventListener("close", () => {
     dialog.remove();

@@ -3,8 +3,10 @@ import { drawnLater } from "../drawing.js";
 import { largestOf } from "./attention-sides.js";
 
 const [TOP, HEIGHT, GAP, WIDEST] = [28, 216, 14, 3600];
-const FAINT = 0.04; // weights below are not drawn while everything is
-const MOST = 64; // lines of one word
+// weights below are not drawn while everything is
+const FAINT = 0.04;
+// lines of one word
+const MOST = 64;
 
 // point(row or null), pin(row, more). The element has update(part), and point(row, pins).
 export const arcsOf = (context, { point, pin }) => {

@@ -6,11 +6,11 @@ const MOST = 64;
 export const changeOf = (context, { restore, restoreAll }) => {
   const { make, t, shown, bidi } = context;
   const box = make("div", { class: "attention-change" });
-  const percent = (share) => (share === null || share === undefined ? "–" : shown(share * 100));
-  const meter = (share, kind) => make("span", { class: `attention-meter ${kind}`, style: { width: `${(share ?? 0) * 64}px` }, "aria-hidden": "true" });
+  const percent = (share) => shown((share ?? NaN) * 100);
+  const meter = (share, kind) => make("span", { class: `attention-meter ${kind}`, style: { width: `${(share ?? 0) * 64}px` }, "aria-hidden": true });
   const number = (share) => make("td", { class: "number", title: share === null ? "" : String(share), text: percent(share) });
   const said = (label, text, kind = "") => make("div", { class: `attention-said-line ${kind}` },
-    make("span", { class: "quiet", text: label }), text ? bidi(text) : make("bdi", { text: t("nothing") }));
+    make("span", { quiet: label }), text ? bidi(text) : make("bdi", { text: t("nothing") }));
 
   const tableOf = (before, after) => {
     const events = before.events.slice(0, MOST);
@@ -22,27 +22,27 @@ export const changeOf = (context, { restore, restoreAll }) => {
       const other = best && best[0] !== (event.likeliest[0] ?? [])[0];
       const lost = now && event.probability - (now.probability ?? 0) > 0.25;
       return make("tr", { class: lost ? "attention-lost" : "" },
-        make("th", { scope: "row" }, bidi(event.name), groups ? make("span", { class: "quiet", text: ` ${event.group}` }) : null),
+        make("th", { scope: "row" }, bidi(event.name), groups ? make("span", { quiet: ` ${event.group}` }) : null),
         make("td", { class: "attention-bars" }, meter(event.probability, "before"), now ? meter(now.probability, "after") : null),
         number(event.probability), now ? number(now.probability) : null,
         now && others ? make("td", {}, other ? [bidi(best[0]), " ", make("span", { class: "quiet number", text: percent(best[1]) })] : "") : null);
     });
     const heads = [t("word"), "", `${t("before")} %`, ...(after ? [`${t("after")} %`, ...(others ? [t("gives")] : [])] : [])];
-    return make("div", { class: "attention-scroll", tabindex: "0", role: "region", "aria-label": t("change") }, make("table", {},
+    return make("div", { class: "attention-scroll", tabindex: 0, role: "region", "aria-label": t("change") }, make("table", {},
       make("thead", {}, make("tr", {}, heads.map((text) => (text ? make("th", { scope: "col", text }) : make("td"))))), make("tbody", {}, rows)));
   };
 
   box.show = ({ outcome, changed }, gone, button) => {
     box.replaceChildren(...[
       gone.length ? make("div", { class: "row" }, gone.map((one) => make("span", { class: "attention-chip" }, one.text,
-        make("button", { type: "button", class: "small", "aria-label": `${t("back")}: ${one.text}`, title: t("back"), text: "×", onclick: () => restore(one.name) }))),
-      gone.length > 1 ? make("button", { type: "button", class: "small", text: t("restore"), onclick: restoreAll }) : null)
-        : make("p", { class: "quiet", text: `${t("headsNone")} ${t("changeLead", { button })}` }),
+        make("button", { class: "small", "aria-label": `${t("back")}: ${one.text}`, title: t("back"), text: "×", onclick: () => restore(one.name) }))),
+      gone.length > 1 ? make("button", { class: "small", text: t("restore"), onclick: restoreAll }) : null)
+        : make("p", { quiet: `${t("headsNone")} ${t("changeLead", { button })}` }),
       changed ? said(t("withAll"), outcome.text) : null,
       changed ? said(t("withoutSome"), changed.text, changed.text === outcome.text ? "" : "attention-other") : null,
-      changed && changed.text === outcome.text ? make("p", { class: "quiet", text: t("same") }) : null,
+      changed && changed.text === outcome.text ? make("p", { quiet: t("same") }) : null,
       outcome.events.length ? tableOf(outcome, changed) : null,
-      outcome.events.length > MOST ? make("p", { class: "quiet", text: t("only", { n: MOST, all: outcome.events.length }) }) : null,
+      outcome.events.length > MOST ? make("p", { quiet: t("only", { n: MOST, all: outcome.events.length }) }) : null,
     ].filter(Boolean));
   };
   return box;

@@ -2,7 +2,8 @@
 // one canvas behind the buttons: a canvas for each of 144 would take longer than all the rest.
 import { STEPS } from "../drawing.js";
 
-const GAP = 1; // pixels around each map
+// pixels around each map
+const GAP = 1;
 
 const shadesOf = (context, bright) => {
   const weights = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
@@ -32,7 +33,7 @@ export const gridOf = (context, choose) => {
     // a gap is narrower than a pixel of a small map
     const zoom = Math.max(1, Math.floor(32 / Math.max(rows, columns)));
     const [wide, high] = [columns * zoom + 2 * GAP, rows * zoom + 2 * GAP];
-    const canvas = make("canvas", { "aria-hidden": "true" });
+    const canvas = make("canvas", { "aria-hidden": true });
     [canvas.width, canvas.height] = [heads * wide, layers * high];
     const pen = canvas.getContext("2d");
     const image = pen.createImageData(canvas.width, canvas.height);
@@ -54,17 +55,17 @@ export const gridOf = (context, choose) => {
     const [layers, heads, rows, columns] = answer.shape;
     const picture = atlas(answer, shadesOf(context, bright));
     Object.assign(picture.style, { gridColumn: `2 / span ${heads}`, gridRow: `2 / span ${layers}` });
-    const parts = [make("span", { class: "attention-corner", "aria-hidden": "true", text: `${t("layer")} ↓ ${t("headNumber")} →` })];
-    for (let head = 0; head < heads; head += 1) parts.push(make("span", { class: "attention-number", "aria-hidden": "true", text: head }));
+    const parts = [make("span", { class: "attention-corner", "aria-hidden": true, text: `${t("layer")} ↓ ${t("headNumber")} →` })];
+    for (let head = 0; head < heads; head += 1) parts.push(make("span", { class: "attention-number", "aria-hidden": true, text: head }));
     parts.push(picture);
     cells = [];
     const shape = String(Math.min(Math.max(columns / rows, 0.6), 1.6));
     for (let row = 0; row < layers; row += 1) {
       const layer = group.layers[row];
-      parts.push(make("span", { class: "attention-number", "aria-hidden": "true", text: layer, style: { gridColumn: "1", gridRow: String(row + 2) } }));
+      parts.push(make("span", { class: "attention-number", "aria-hidden": true, text: layer, style: { gridColumn: "1", gridRow: String(row + 2) } }));
       for (let column = 0; column < heads; column += 1) {
         const button = make("button", {
-          type: "button", tabindex: "-1", onclick: () => choose(layer, column), onkeydown: (event) => walk(event, row, column),
+          tabindex: -1, onclick: () => choose(layer, column), onkeydown: (event) => walk(event, row, column),
           style: { gridColumn: String(column + 2), gridRow: String(row + 2), aspectRatio: shape },
         });
         cells.push({ button, row, column, layer, tap: group.taps[row], gone: null });
@@ -80,7 +81,7 @@ export const gridOf = (context, choose) => {
     for (const cell of cells) {
       const on = wide === "all" || (cell.layer === layer && (wide || cell.column === head));
       const lost = gone.has(`${cell.tap}:${cell.column}`);
-      if (cell.on !== on) cell.button.setAttribute("aria-pressed", String(on));
+      if (cell.on !== on) cell.button.setAttribute("aria-pressed", on);
       if (cell.gone !== lost) {
         const label = t("cell", { layer: cell.layer, head: cell.column }) + (lost ? `, ${t("gone")}` : "");
         cell.button.setAttribute("aria-label", label);

@@ -1,5 +1,5 @@
 // The page "Attention": all layers and heads, one of them word by word and step by step, and the model without it.
-import { remembering } from "../asking.js";
+import { remembering, translated } from "../asking.js";
 import { arcsOf } from "./attention-arcs.js";
 import { changeOf } from "./attention-change.js";
 import { formOf } from "./attention-form.js";
@@ -9,7 +9,8 @@ import { stepsOf } from "./attention-steps.js";
 import words from "../words/attention.json" with { type: "json" };
 
 const TASKS = ["translation", "language", "pretraining", "classification", "regression", "tagging", "answering"];
-const KEPT = 40; // maps
+// maps
+const KEPT = 40;
 const frame = () => new Promise((resolve) => { requestAnimationFrame(() => resolve()); });
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== ""));
 
@@ -49,7 +50,7 @@ async function show(place, context) {
   const grid = gridOf(context, (layer, head) => choose(layer, head));
   const heading = make("h2");
   const axes = make("p", { class: "quiet attention-axes" });
-  const ablate = make("button", { type: "button", onclick: () => take() });
+  const ablate = make("button", { onclick: () => take() });
   const mapBox = make("div");
   const arcs = arcsOf(context, {
     point: (row) => view.matrix?.point(row === null ? null : [row, largestOf(view.part.data, view.part.columns.length, row)]),
@@ -87,11 +88,11 @@ async function show(place, context) {
     }
     const { answer } = view;
     form.fill({ text: answer.text, second: answer.second, target: text(state().target), tags: answer.tags, tag: state().tag, update: state().update });
-    outcome.replaceChildren(make("span", { class: "quiet", text: t({ translation: "writes", language: "goesOn" }[run.task] ?? "says") }), " ",
+    outcome.replaceChildren(make("span", { quiet: t({ translation: "writes", language: "goesOn" }[run.task] ?? "says") }), " ",
       answer.outcome.text ? context.bidi(answer.outcome.text) : t("nothing"));
     badge.replaceChildren(`${t("delta")} ${context.shown(answer.difference)}`, make("span", { class: "hidden", text: t("deltaTitle") }));
     [badge.title, badge.dataset.value] = [t("deltaTitle"), answer.difference];
-    const told = [...answer.notes, ...(run.task === "pretraining" && !answer.outcome.text ? [t("maskHint")] : [])];
+    const told = [...answer.notes.map((note) => translated(note, context.t)), ...(run.task === "pretraining" && !answer.outcome.text ? [t("maskHint")] : [])];
     [notes.textContent, notes.hidden] = [told.join(" "), !told.length];
     change.show(answer, gone().map((name) => ({ name, text: spoken(name) })),
       t(answer.groups[0].heads === null ? "withoutAll" : "without"));
@@ -172,7 +173,7 @@ async function show(place, context) {
     draw();
     frame().then(() => performance.measure("attention-switch", { start }));
     context.set({ kind: view.group.name, layer, head: view.group.heads === null ? null : head });
-    if (!globalThis.document.getElementById("offline")) soon("near", neighbours, 100);
+    if (!document.getElementById("offline")) soon("near", neighbours, 100);
   };
   const timers = {};
   const soon = (name, act, wait) => {
@@ -201,7 +202,7 @@ async function show(place, context) {
     const lost = gone().includes(tapName());
     ablate.hidden = view.combine !== "head";
     ablate.textContent = lost ? t("back") : t(view.group.heads === null ? "withoutAll" : "without");
-    ablate.setAttribute("aria-pressed", String(lost));
+    ablate.setAttribute("aria-pressed", lost);
     const options = {
       label: heading.textContent, rows: part.rowNames, columns: part.columnNames, data: part.data, scale: 1, bright: bright(), pins: shownPins(), height: 520,
     };

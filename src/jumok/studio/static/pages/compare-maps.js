@@ -2,7 +2,8 @@
 import { badge } from "./compare-said.js";
 
 const SMALL = 0.001;
-const plain = (token) => token.replace(/^▁(?=.)/u, ""); // in a sentence: without the mark of a word's beginning
+// in a sentence: without the mark of a word's beginning
+const plain = (token) => token.replace(/^▁(?=.)/u, "");
 
 // told: what /api/compare/look told; ask: the question without the view. The element has its own controls.
 export const maps = (context, { told, ask, names }) => {
@@ -101,7 +102,7 @@ export const maps = (context, { told, ask, names }) => {
     const text = t("largest", {
       row: context.visible(plain(rows[largest.row])), column: context.visible(plain(columns[largest.column])), a: shown(largest.a), b: shown(largest.b), d: shown(gap),
     });
-    sentence.replaceChildren(text, " ", make("button", { type: "button", class: "small", text: t("show"), onclick: () => pin([[largest.row, largest.column]]) }));
+    sentence.replaceChildren(text, " ", make("button", { class: "small", text: t("show"), onclick: () => pin([[largest.row, largest.column]]) }));
   };
   box.ready = update();
   return box;

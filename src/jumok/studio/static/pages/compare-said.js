@@ -1,6 +1,7 @@
 // What both sides say: outputs with what the other lacks marked, and probabilities side by side.
 
-const SMALL = 0.001; // a difference that nobody sees
+// a difference that nobody sees
+const SMALL = 0.001;
 
 // Which words of each text the other has not, in order (the longest common part of both).
 const unlike = (a, b) => {
@@ -17,7 +18,7 @@ const unlike = (a, b) => {
   return marked;
 };
 
-export const badge = (make, side) => make("span", { class: `compare-badge compare-${side.toLowerCase()}`, text: side, "aria-hidden": "true" });
+export const badge = (make, side) => make("span", { class: `compare-badge compare-${side.toLowerCase()}`, text: side, "aria-hidden": true });
 
 // Both outputs of translators, or both labels of readers.
 export const outputs = (context, told, names) => {
@@ -28,18 +29,18 @@ export const outputs = (context, told, names) => {
   if (a.output === undefined) {
     const said = (one) => make("p", { class: "compare-output" }, one.label === undefined ? t("number", { x: shown(one.number) }) : t("label", { label: context.visible(one.label) }));
     return [make("div", { class: "compare-two" }, card("A", names[0], said(a)), card("B", names[1], said(b))),
-      ...["A", "B"].map((side, place) => (told.sides[place].only?.length ? make("p", { class: "quiet", text: t("only", { side, labels: told.sides[place].only.join(", ") }) }) : null))];
+      ...["A", "B"].map((side, place) => (told.sides[place].only?.length ? make("p", { quiet: t("only", { side, labels: told.sides[place].only.join(", ") }) }) : null))];
   }
   const cut = [a, b].map((one) => one.output.split(/\s+/u).filter(Boolean));
   const marked = unlike(...cut);
   const line = (one, place) => make("p", { class: "compare-output" }, one.output ? make("bdi", {}, cut[place].map((word, index) => [index ? " " : "",
-    marked[place].has(index) ? make("mark", { class: `compare-mark-${"ab"[place]}`, text: context.visible(word) }) : context.visible(word)])) : make("span", { class: "quiet", text: t("nothing") }));
+    marked[place].has(index) ? make("mark", { class: `compare-mark-${"ab"[place]}`, text: context.visible(word) }) : context.visible(word)])) : make("span", { quiet: t("nothing") }));
   const about = (one, side) => make("p", { class: "quiet number" }, t("logp", { x: shown(one.log_probability) }), one.finished ? "" : ` · ${t("cut")}`,
     one.unknown.length ? ` · ${t("unknown", { side, words: one.unknown.map(context.visible).join(", ") })}` : "");
   return [
     make("div", { class: "compare-two" }, card("A", names[0], line(a, 0), about(a, "A")), card("B", names[1], line(b, 1), about(b, "B"))),
     make("p", { class: "quiet compare-same", text: t(a.output === b.output ? "same" : "differ") }),
-    told.languages ? make("p", { class: "quiet", text: t("languages", { a: told.languages[0][1], b: told.languages[1][1] }) }) : null,
+    told.languages ? make("p", { quiet: t("languages", { a: told.languages[0][1], b: told.languages[1][1] }) }) : null,
   ];
 };
 
@@ -52,7 +53,7 @@ export const probabilities = (context, rows, { first, whole }) => {
   const sentence = Math.abs(gap) < SMALL ? t("tinyP", { d: shown(Math.max(Math.abs(gap), 1e-6)) })
     : t("largestP", { name: context.visible(rows.names[most].replace(/^▁(?=.)/u, "")), a: shown(rows.a[most]), b: shown(rows.b[most]) });
   const bar = (side, p) => make("td", { class: "number" }, make("span", { class: "compare-p" },
-    make("span", { class: "compare-gauge", "aria-hidden": "true" }, make("span", { class: `compare-fill-${side}`, style: { width: `${100 * p}%` } })), make("span", { text: shown(p) })));
+    make("span", { class: "compare-gauge", "aria-hidden": true }, make("span", { class: `compare-fill-${side}`, style: { width: `${100 * p}%` } })), make("span", { text: shown(p) })));
   const signed = (x) => {
     const cell = make("td", { class: "number compare-signed", text: x > 0 ? `+${shown(x)}` : shown(x) });
     const paint = () => Object.assign(cell.style, { backgroundColor: context.signedColour(x), color: context.signedInk(x) });
@@ -67,5 +68,5 @@ export const probabilities = (context, rows, { first, whole }) => {
       make("th", { scope: "row" }, context.bidi(name)), bar("a", rows.a[index]), bar("b", rows.b[index]), signed(rows.b[index] - rows.a[index])))),
     whole ? make("tfoot", {}, make("tr", {}, make("th", { scope: "row", text: t("whole") }), whole.map((x) => make("td", { class: "number", text: shown(x) })),
       make("td", { class: "number", text: shown(whole[1] - whole[0]) }))) : null);
-  return [make("p", { class: "compare-sentence", text: sentence }), make("div", { class: "compare-scroll", tabindex: "0", role: "region", "aria-label": t("probabilities") }, table)];
+  return [make("p", { class: "compare-sentence", text: sentence }), make("div", { class: "compare-scroll", tabindex: 0, role: "region", "aria-label": t("probabilities") }, table)];
 };

@@ -26,7 +26,7 @@ const chooser = (context, place, sides, change) => {
   const { t, make, controls, runs } = context;
   const { run, update } = sides[place];
   const letter = "AB"[place];
-  const best = run.best_update === null || run.best_update === undefined ? t("best") : t("bestUpdate", { update: run.best_update });
+  const best = (run.best_update ?? null) === null ? t("best") : t("bestUpdate", { update: run.best_update });
   const named = (kind) => t(kind, { side: letter });
   return make("div", { class: "compare-chooser" }, badge(make, letter),
     controls.select(named("run"), runs.filter((one) => one.state !== "damaged").map((one) => [one.name, one.title]), run.name, (name) => change(place, name, null)),
@@ -54,7 +54,8 @@ export default {
     };
     const settle = ([a, b]) => {
       const state = { run: a.run.name, a: a.update ?? "best", other: b.run.name, b: b.update ?? "best", pin: null };
-      if (a.run.name !== run.name) { // the header has the first one, too
+      // the header has the first one, too
+      if (a.run.name !== run.name) {
         context.go({ ...context.state, ...state, text: a.run.task === run.task ? context.state.text : null, target: null });
         return;
       }
@@ -90,7 +91,7 @@ export default {
       const apart = sides[1].run.task !== run.task;
       if (apart || !ask.text.trim()) {
         message.textContent = apart ? t("unlike", { a: run.task, b: sides[1].run.task }) : "";
-        result.replaceChildren(...(apart ? [] : [make("p", { class: "quiet", text: t("empty") })]));
+        result.replaceChildren(...(apart ? [] : [make("p", { quiet: t("empty") })]));
         return;
       }
       result.setAttribute("aria-busy", "true");
@@ -100,7 +101,7 @@ export default {
         message.textContent = "";
         const alone = names[0] === names[1] ? make("p", { class: "compare-alone", text: t("alone") }) : null;
         const attention = told.kinds.length ? maps(context, { told, ask, names }) : make("section", { class: "card" }, make("h2", { text: t("attention") }), make("p", {
-          class: "quiet", text: told.lacking.length === 2 ? t("lackBoth") : told.lacking.length ? t("lacks", { side: told.lacking[0].toUpperCase() }) : t("noKind"),
+          quiet: told.lacking.length === 2 ? t("lackBoth") : told.lacking.length ? t("lacks", { side: told.lacking[0].toUpperCase() }) : t("noKind"),
         }));
         result.replaceChildren(...[alone, make("section", { class: "compare-said" }, make("h2", { text: t("outputs") }), outputs(context, told, names)),
           ...(translates ? [attention, likelihoods(told)] : [likelihoods(told), attention])].filter(Boolean));
@@ -109,7 +110,7 @@ export default {
         if (mine !== count || error.name === "AbortError") return;
         if (!(error instanceof Wrong)) throw error;
         result.replaceChildren();
-        message.textContent = error.whole;
+        [message.textContent, message.lang] = [error.whole, error.lang];
       } finally {
         if (mine === count) result.removeAttribute("aria-busy");
       }
@@ -135,7 +136,7 @@ export default {
     const draw = () => {
       const sides = sidesOf(context);
       top.replaceChildren(chooser(context, 0, sides, change),
-        make("button", { type: "button", class: "compare-swap", text: "⇄", "aria-label": t("swap"), title: t("swap"), onclick: swap }), chooser(context, 1, sides, change));
+        make("button", { class: "compare-swap", text: "⇄", "aria-label": t("swap"), title: t("swap"), onclick: swap }), chooser(context, 1, sides, change));
       return look();
     };
     place.append(top, fields, message, result);

@@ -33,7 +33,7 @@ export const resultPart = (context, lesson, changed) => {
     const one = chosen();
     head.replaceChildren(...(results().length > 1
       ? [controls.segmented(t("origin"), results().map((each) => [each.origin, nameOf(each)]), one.origin, (origin) => { context.set({ result: origin }); show(); })]
-      : [make("span", { class: "quiet", text: `${t("origin")}: ${nameOf(one)}` })]));
+      : [make("span", { quiet: `${t("origin")}: ${nameOf(one)}` })]));
     notes.textContent = [one.effort < 1 ? t("firstLook") : "", one.other_code ? t("other") : ""].filter(Boolean).join(" ");
     notes.hidden = !notes.textContent;
     verdicts.replaceChildren(...one.verdicts.map(verdict));
@@ -56,8 +56,8 @@ export const resultPart = (context, lesson, changed) => {
   };
   const state = make("p", { class: "lessons-state", role: "status" });
   const bar = make("progress", { max: 1, hidden: true, "aria-label": t("run") });
-  const printed = make("pre", { class: "lessons-console", tabindex: "0", role: "log", "aria-label": t("prints"), hidden: true });
-  const go = make("button", { type: "button", class: "main", text: t("go"), onclick: async () => {
+  const printed = make("pre", { class: "lessons-console", tabindex: 0, role: "log", "aria-label": t("prints"), hidden: true });
+  const go = make("button", { class: "main", text: t("go"), onclick: async () => {
     go.disabled = true;
     try {
       await context.act("/api/lessons/run", { name: lesson.name, ...options() });
@@ -66,7 +66,7 @@ export const resultPart = (context, lesson, changed) => {
       throw error;
     }
   } });
-  const stop = make("button", { type: "button", text: t("stop"), hidden: true, onclick: () => context.act("/api/lessons/stop", { name: lesson.name }) });
+  const stop = make("button", { text: t("stop"), hidden: true, onclick: () => context.act("/api/lessons/stop", { name: lesson.name }) });
   let was = null;
   const hear = async (job) => {
     const runs = ["running", "stopping"].includes(job.state);
@@ -88,7 +88,8 @@ export const resultPart = (context, lesson, changed) => {
     }
     was = runs;
   };
-  const one = lesson.results.at(-1); // the stored one knows how long it takes
+  // the stored one knows how long it takes
+  const one = lesson.results.at(-1);
   const seconds = Math.round(one.seconds / one.seeds.length);
   const running = make("section", { class: "card", "aria-labelledby": "lessons-run" },
     make("h3", { id: "lessons-run", text: t("run") }), make("p", { text: t("runLead", { seconds }) }),
@@ -103,7 +104,7 @@ export const resultPart = (context, lesson, changed) => {
 
   const shown = make("section", { class: "card", "aria-labelledby": "lessons-result" },
     make("h3", { id: "lessons-result", text: t("result") }), head, notes, verdicts,
-    make("div", { class: "lessons-frame", tabindex: "0", role: "group", "aria-label": t("figure", { title: lesson.title }) }, figure),
+    make("div", { class: "lessons-frame", tabindex: 0, role: "group", "aria-label": t("figure", { title: lesson.title }) }, figure),
     make("p", { class: "lessons-reading" }, make("b", { text: `${t("read")}. ` }), lesson.read));
   return { element: make("div", { class: "lessons-parts" }, shown, running), show };
 };

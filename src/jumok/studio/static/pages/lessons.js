@@ -29,10 +29,10 @@ export default {
     const rows = make("ol", { class: "lessons-list" });
     const drawList = () => rows.replaceChildren(...lessons.map((one, at) => make("li", {},
       make("a", { href: href(one.name), "aria-current": one.name === name ? "page" : null },
-        make("span", { class: "lessons-number", "aria-hidden": "true", text: one.number }),
+        make("span", { class: "lessons-number", "aria-hidden": true, text: one.number }),
         make("span", { class: "lessons-title", text: one.title }),
         make("span", { class: "quiet lessons-held", text: t("heldOf", { held: one.held, of: one.of }) }),
-        (read >> at) & 1 ? make("span", { class: "lessons-seen" }, make("span", { "aria-hidden": "true", text: "✓" }), make("span", { class: "hidden", text: t("seen") })) : null))));
+        (read >> at) & 1 ? make("span", { class: "lessons-seen" }, make("span", { "aria-hidden": true, text: "✓" }), make("span", { class: "hidden", text: t("seen") })) : null))));
     drawList();
     const chooser = context.controls.select(t("lesson"), lessons.map((one) => [one.name, `${one.number}. ${one.title}`]), name, (lesson) => context.go({ page: "lessons", lesson, seen: kept.seen }));
     chooser.classList.add("lessons-chooser");
@@ -46,7 +46,7 @@ export default {
     });
     const text = (key) => make("section", {}, make("h3", { text: t(key) }), make("p", { text: lesson[key] }));
     const step = (at, word, kind) => (lessons[at] ? make("a", { class: `lessons-step lessons-${kind}`, rel: kind, href: href(lessons[at].name) },
-      make("span", { class: "quiet", text: t(word) }), make("span", { text: `${lessons[at].number}. ${lessons[at].title}` })) : make("span"));
+      make("span", { quiet: t(word) }), make("span", { text: `${lessons[at].number}. ${lessons[at].title}` })) : make("span"));
     const live = lesson.live ? make("div", { class: "lessons-parts" }) : null;
     const content = make("article", { class: "lessons-lesson", "aria-labelledby": "lessons-heading" },
       make("p", { class: "quiet lessons-place" }, t("place", { number, count: lessons.length })),

@@ -11,7 +11,8 @@ export default {
   name: "positions",
   styles: true,
   words,
-  needs: () => true, // formulas need no run
+  // formulas need no run
+  needs: () => true,
 
   async show(place, context) {
     const { t, make, controls, state, run } = context;
@@ -58,13 +59,14 @@ export default {
       } catch (error) {
         if (error.name !== "Wrong" || asked.source !== "run") throw error;
         // this run has none after all: the formulas are still there
-        context.notice(error.message);
+        context.notice(error.message, "", error.lang);
         await set({ source: "formula" });
         return;
       }
       const number = Math.min(asked.part, positions.length - 1);
       const [table, pairs, curve] = await Promise.all(["table", "pairs", "curve"].map((name) => context.floats(`/api/positions/${name}`, { ...question, number })));
-      if (mine !== round) return; // something else was chosen meanwhile
+      // something else was chosen meanwhile
+      if (mine !== round) return;
       const layout = `${asked.source} ${positions.length}`;
       // a slider under the hand stays as it is
       if (layout !== drawn) drawBar(positions);
@@ -75,7 +77,7 @@ export default {
       if (focus) [...body.querySelectorAll("[tabindex]")].find((one) => one.getAttribute("aria-label") === focus)?.focus();
     };
     await show();
-    if (run && !owned) place.append(make("p", { class: "quiet", text: t(run.recurrent ? "recurrentRun" : "noneRun", { run: run.title }) }));
+    if (run && !owned) place.append(make("p", { quiet: t(run.recurrent ? "recurrentRun" : "noneRun", { run: run.title }) }));
   },
 };
 
@@ -98,10 +100,10 @@ const mapped = (context, parent, { title, name, at, say, ...options }) => {
   const { make, t, shown } = context;
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const tell = (where) => {
-    if (!where) { readout.replaceChildren(make("span", { class: "quiet", text: t("hint") })); return; }
+    if (!where) { readout.replaceChildren(make("span", { quiet: t("hint") })); return; }
     const value = map.numbers[where[0] * options.columns + where[1]];
     const [words, beyond] = say(where);
-    readout.replaceChildren(make("span", { text: words }), Number.isNaN(value) ? make("span", { class: "quiet", text: t("none") }) : make("b", { class: "number", text: shown(value) }),
+    readout.replaceChildren(make("span", { text: words }), Number.isNaN(value) ? make("span", { quiet: t("none") }) : make("b", { class: "number", text: shown(value) }),
       beyond && !Number.isNaN(value) ? make("span", { class: "positions-beyond", text: t("isBeyond") }) : "");
   };
   const view = { pinned: at };
@@ -120,7 +122,8 @@ const mapped = (context, parent, { title, name, at, say, ...options }) => {
   tell(at);
   return make("section", {}, make("h2", { text: title }), map, readout);
 };
-const pinned = (value, rows, columns) => { // "3.5." from a link
+// "3.5." from a link
+const pinned = (value, rows, columns) => {
   const found = /^(\d{1,4})\.(\d{1,4})\.$/.exec(String(value ?? ""));
   const at = found && [Number(found[1]), Number(found[2])];
   return at && at[0] < rows && at[1] < columns ? at : null;
@@ -184,12 +187,12 @@ const byOffset = (context, parent, one, { data, shape: [count], about }) => {
     x: { title: t(relative ? "distance" : "offset"), whole: true }, y: relative ? {} : { high: 1 },
     say: (offset) => {
       const found = sides.map((side) => side.find((row) => row[0] === offset));
-      if (offset === null || !found.some(Boolean)) return make("span", { class: "quiet", text: t("hintCurve") });
+      if (offset === null || !found.some(Boolean)) return make("span", { quiet: t("hintCurve") });
       return [make("span", { class: "number", text: `k = ${minus(offset)}` }), ...found.flatMap((row, index) => (row ? [make("span", {},
         `${index ? t("beyond") : split ? t("within") : t("all")} `, make("b", { class: "number", text: shown(row[1]) }),
         make("span", { class: "quiet number", text: ` (${shown(row[2])} ${t("to")} ${shown(row[3])})` }))] : []))];
     },
   }, parent);
   curve.numbers = data;
-  return make("section", { class: "positions-curve" }, make("h2", { text: t(relative ? "curveRelative" : "curve") }), make("p", { class: "quiet", text: t("curveLead") }), curve);
+  return make("section", { class: "positions-curve" }, make("h2", { text: t(relative ? "curveRelative" : "curve") }), make("p", { quiet: t("curveLead") }), curve);
 };

@@ -1,7 +1,9 @@
 // The film: character by character, where it looked, over the picture; played, stepped, pointed at.
+import { reached } from "../drawing.js";
 import { marks, painter } from "./reading-paint.js";
 
-const STEP = 900; // milliseconds: a character can be read
+// milliseconds: a character can be read
+const STEP = 900;
 const SPEEDS = [[0.5, "½×"], [1, "1×"], [2, "2×"], [4, "4×"]];
 const UNSURE = 0.5;
 const percent = (p) => `${(100 * p).toFixed(1)} %`;
@@ -18,23 +20,24 @@ export const film = (context, { looked, maps, image, speed, onShow, onSpeed }) =
   const small = painter(image, looked.grid, looked.box, 240, context.channels);
   const state = { at: 0, timer: 0, speed: SPEEDS.some(([one]) => one === speed) ? speed : 1 };
 
-  const stage = make("canvas", { class: "reading-stage", role: "img" });
-  stage.maps = maps; // what is drawn, for who wants the numbers
+  const stage = make("canvas", { class: "reading-stage", role: "img", tabindex: 0 });
+  // what is drawn, for who wants the numbers
+  stage.maps = maps;
   stage.style.maxWidth = `${Math.max(160, Math.round((image.naturalWidth / image.naturalHeight) * 300))}px`;
-  const pointed = make("dd", { class: "number reading-pointed", text: t("point") });
-  const button = (text, label, act, kind = "") => make("button", { type: "button", class: kind, text, "aria-label": label, title: label, onclick: act });
-  const play = make("button", { type: "button", class: "main reading-play", onclick: () => (state.timer ? own.stop() : start()) });
+  const pointed = make("dd", { class: "number reading-pointed" });
+  const button = (text, label, act, kind = "") => make("button", { class: kind, text, "aria-label": label, title: label, onclick: act });
+  const play = make("button", { class: "main reading-play", onclick: () => (state.timer ? own.stop() : start()) });
   const bar = make("div", { class: "row reading-controls" },
     button("◀", t("back"), () => step(state.at - 1)), play, button("▶", t("on"), () => step(state.at + 1)),
     context.controls.segmented(t("speed"), SPEEDS, state.speed, (value) => { state.speed = value; onSpeed(value); }),
     make("p", { class: "quiet reading-keys" }, make("kbd", { text: "Space" }), ` ${t("keys")} · `, make("kbd", { text: "←" }), " ", make("kbd", { text: "→" }), ` ${t("keysStep")}`));
-  const box = make("div", { class: "reading-film", role: "group", tabindex: "0", "aria-label": t("film", { text: looked.text }) }, stage, bar);
+  const box = make("div", { class: "reading-film", role: "group", tabindex: 0, "aria-label": t("film", { text: looked.text }) }, stage, bar);
 
   const chips = characters.map((one, number) => {
-    const canvas = make("canvas", { "aria-hidden": "true" });
+    const canvas = make("canvas", { "aria-hidden": true });
     small.onto(canvas, valuesOf(number));
     return make("button", {
-      type: "button", class: `reading-chip${one.probability < UNSURE ? " unsure" : ""}`, "aria-pressed": "false",
+      class: `reading-chip${one.probability < UNSURE ? " unsure" : ""}`, "aria-pressed": "false",
       "aria-label": `${number + 1}: ${context.visible(one.character)}, ${percent(one.probability)}`, onclick: () => step(number),
     }, canvas, make("span", { class: "reading-chip-line" }, context.bidi(one.character, { class: "reading-chip-sign" }),
       make("span", { class: "reading-chip-sure number", text: percent(one.probability) })),
@@ -48,17 +51,23 @@ export const film = (context, { looked, maps, image, speed, onShow, onSpeed }) =
   own.show = (number, byHand = false) => {
     state.at = Math.min(Math.max(number, 0), characters.length - 1);
     const one = characters[state.at];
-    large.onto(stage, valuesOf(state.at));
-    marks(stage, one.centre, one.place, (7 * large.width) / (stage.clientWidth || 720));
+    paint();
     stage.setAttribute("aria-label", t("stage", { character: context.visible(one.character) }));
-    chips.forEach((chip, index) => chip.setAttribute("aria-pressed", String(index === state.at)));
+    chips.forEach((chip, index) => chip.setAttribute("aria-pressed", index === state.at));
     tell(one);
     if (byHand) live.textContent = `${context.visible(one.character)}: ${percent(one.probability)}`;
     onShow(state.at, byHand);
   };
+  const paint = () => {
+    const { centre, place } = characters[state.at];
+    large.onto(stage, valuesOf(state.at));
+    marks(stage, centre, place, (7 * large.width) / (stage.clientWidth || 720));
+    if (state.byKey) large.frame(stage, state.cell);
+  };
+  const weigh = () => { pointed.textContent = shown(state.cell && valuesOf(state.at)[state.cell[0] * columns + state.cell[1]]); };
   const tell = (one) => {
     const fact = (name, value) => [make("dt", { text: name }), value instanceof Node ? value : make("dd", { class: "number", text: value })];
-    pointed.textContent = t("point");
+    weigh();
     facts.replaceChildren(...[
       fact(t("character", { number: state.at + 1, count: characters.length }), make("dd", { class: "reading-now" }, context.bidi(one.character))),
       fact(t("probability"), percent(one.probability)),
@@ -93,12 +102,13 @@ export const film = (context, { looked, maps, image, speed, onShow, onSpeed }) =
     state.timer = 0;
     named();
   };
-  stage.addEventListener("pointermove", (event) => {
-    const area = stage.getBoundingClientRect();
-    const cell = large.cellAt((event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height);
-    pointed.textContent = cell ? shown(valuesOf(state.at)[cell[0] * columns + cell[1]]) : "–";
+  reached(stage, rows, columns, large.cellAt, (cell, byKey = false) => {
+    const drawn = byKey || state.byKey;
+    Object.assign(state, { cell, byKey });
+    weigh();
+    if (byKey) live.textContent = `${cell.join(", ")}: ${pointed.textContent}`;
+    if (drawn) paint();
   });
-  stage.addEventListener("pointerleave", () => { pointed.textContent = t("point"); });
   box.addEventListener("keydown", (event) => {
     if (event.altKey || event.ctrlKey || event.metaKey || event.target.matches("input")) return;
     const goal = { ArrowLeft: state.at - 1, ArrowRight: state.at + 1, Home: 0, End: characters.length - 1 }[event.key];

@@ -16,8 +16,8 @@ export const input = (context, { words, ask, fail }) => {
     marked(value);
     ask({ text: value, n: null, picture: null });
   };
-  const chips = (words?.words ?? []).map((word) => make("button", { type: "button", class: "small", onclick: () => choose(word) }, context.bidi(word)));
-  const marked = (value) => chips.forEach((chip, index) => chip.setAttribute("aria-pressed", String(words.words[index] === value)));
+  const chips = (words?.words ?? []).map((word) => make("button", { class: "small", onclick: () => choose(word) }, context.bidi(word)));
+  const marked = (value) => chips.forEach((chip, index) => chip.setAttribute("aria-pressed", words.words[index] === value));
   marked(state.picture === undefined ? text : null);
   line.addEventListener("input", () => marked(line.value));
   const another = controls.button(t("draw"), () => {
@@ -28,7 +28,7 @@ export const input = (context, { words, ask, fail }) => {
   const file = fileInput(t("choose"), (given) => take(given));
   const chosen = make("p", { class: "quiet reading-chosen" });
   const zone = make("div", { class: "reading-drop" },
-    make("p", {}, t("drop"), " ", make("button", { type: "button", class: "small", text: t("choose"), onclick: () => file.click() })), file, chosen);
+    make("p", {}, t("drop"), " ", make("button", { class: "small", text: t("choose"), onclick: () => file.click() })), file, chosen);
   const take = async (given) => {
     try {
       const picture = await sent(context, given, "/api/reading/picture", (image) => ({ image, name: given.name.slice(0, 200) }));
@@ -42,7 +42,7 @@ export const input = (context, { words, ask, fail }) => {
   };
   const box = make("div", { class: "reading-input" },
     words ? make("div", { class: "reading-words" }, make("div", { class: "row reading-word" }, field, another),
-      make("div", { class: "row reading-examples", role: "group", "aria-label": t("examples") }, make("span", { class: "quiet", text: t("examples") }), chips)) : null,
+      make("div", { class: "row reading-examples", role: "group", "aria-label": t("examples") }, make("span", { quiet: t("examples") }), chips)) : null,
     offline ? null : zone);
   box.forget = () => { chosen.textContent = ""; };
   // all of the page takes a picture that is dropped on it

@@ -19,7 +19,7 @@ const between = (pixels, cells, first, last) => {
   return side;
 };
 
-// image: an <img> that is loaded; longest: pixels of the longer side. Gives {width, height, onto(canvas, values)}.
+// image: an <img> that is loaded; longest: pixels of the longer side. Gives {width, height, onto(canvas, values), cellAt(x, y), frame(canvas, cell)}.
 export const painter = (image, [rows, columns], [left, top, right, bottom], longest, channels) => {
   const scale = longest / Math.max(image.naturalWidth, image.naturalHeight);
   const [width, height] = [image.naturalWidth, image.naturalHeight].map((side) => Math.max(1, Math.round(side * scale)));
@@ -63,7 +63,14 @@ export const painter = (image, [rows, columns], [left, top, right, bottom], long
     const [row, column] = [Math.floor(((y - top) / (bottom - top)) * rows), Math.floor(((x - left) / (right - left)) * columns)];
     return row >= 0 && column >= 0 && row < rows && column < columns ? [row, column] : null;
   };
-  return { width, height, onto, cellAt };
+  // A cell that somebody went to, on a canvas of ours.
+  const frame = (canvas, [row, column]) => {
+    const ink = canvas.getContext("2d");
+    const [wide, high] = [((right - left) * width) / columns, ((bottom - top) * height) / rows];
+    [ink.lineWidth, ink.strokeStyle] = [5, MARK];
+    ink.strokeRect(left * width + column * wide, top * height + row * high, wide, high);
+  };
+  return { width, height, onto, cellAt, frame };
 };
 
 // The centre of a map, and the character's place, on the canvas of a painter.

@@ -7,7 +7,7 @@ import words from "../words/reading.json" with { type: "json" };
 
 let playing = null;
 const percent = (p) => (100 * p).toFixed(1);
-const still = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const whole = (value) => (Number.isInteger(value) && value >= 0 && value < 2 ** 31 ? value : undefined);
 
 // What is asked of the studio, from the state; `where` has the run's cross-attention, or nothing (CTC).
@@ -29,7 +29,7 @@ const table = (context, looked) => {
   const { t, make } = context;
   const heads = ["sign", "probability", "most", "x", "y", "place", "driftWidths"];
   return make("details", { class: "reading-numbers" }, make("summary", { text: t("numbers") }),
-    make("div", { class: "reading-scroll", tabindex: "0", role: "region", "aria-label": t("numbers") }, make("table", {},
+    make("div", { class: "reading-scroll", tabindex: 0, role: "region", "aria-label": t("numbers") }, make("table", {},
       make("thead", {}, make("tr", {}, heads.map((name) => make("th", { scope: "col", text: t(name) })))),
       make("tbody", {}, looked.characters.map((one) => make("tr", {}, make("th", { scope: "row" }, context.bidi(one.character)),
         [one.probability.toFixed(4), one.most.toFixed(4), one.centre[0].toFixed(4), one.centre[1].toFixed(4), one.place.toFixed(4),
@@ -42,8 +42,8 @@ const verdict = (context, looked) => {
   const sure = { ctc: "sureCtc", queries: looked.how.rounds > 1 ? "sureQueries" : "sure" }[looked.how.kind] ?? "sure";
   const drawn = looked.drawn === null ? null : looked.drawn === looked.text
     ? make("p", { class: "reading-right", text: t("right") }) : make("p", { class: "reading-wrong" }, t("wrong", { text: context.visible(looked.drawn) }));
-  const text = make("p", { class: "reading-text" }, signs.length ? make("bdi", {}, signs) : make("span", { class: "quiet", text: t("nothing") }));
-  return { signs, parts: [make("h2", { text: t("read") }), text, make("p", { class: "quiet", text: t(sure, { p: percent(looked.confidence) }) }), drawn] };
+  const text = make("p", { class: "reading-text" }, signs.length ? make("bdi", {}, signs) : make("span", { quiet: t("nothing") }));
+  return { signs, parts: [make("h2", { text: t("read") }), text, make("p", { quiet: t(sure, { p: percent(looked.confidence) }) }), drawn] };
 };
 
 // The heads side by side, for the character that is shown; each of them can be chosen.
@@ -52,9 +52,9 @@ const headsOf = (context, { data, shape, about }, own, choose) => {
   const size = shape[2] * shape[3];
   const title = make("h2", {});
   const cards = about.places.map(([layer, head], index) => {
-    const canvas = make("canvas", { "aria-hidden": "true" });
+    const canvas = make("canvas", { "aria-hidden": true });
     const name = t("headName", { layer, head });
-    const card = make("button", { type: "button", class: "reading-chip", "aria-pressed": String(state.layer === layer && state.head === head), onclick: () => choose(layer, head, index) },
+    const card = make("button", { class: "reading-chip", "aria-pressed": String(state.layer === layer && state.head === head), onclick: () => choose(layer, head, index) },
       canvas, make("span", { class: "reading-chip-line quiet", text: name }));
     return { canvas, card };
   });
@@ -73,8 +73,8 @@ const columnsOf = (context, { data, about }) => {
     label: t("columnsMap"), rows: about.labels.map(name), columns: about.path.map((label) => label || "·"), data, scale: 1, height: 320,
     say: (row, column, value) => [t("said", { column: column + 1, label: context.visible(name(about.labels[row])) }), make("b", { class: "number", text: context.shown(value) })],
   });
-  return make("section", { class: "card reading-columns" }, make("h2", { text: t("columns") }), make("p", { class: "quiet", text: t("columnsAbout") }), map,
-    make("p", { class: "reading-path" }, make("span", { class: "quiet", text: `${t("path")} ` }), make("bdi", {}, make("code", { text: about.path.map((label) => label || "·").join("") }))));
+  return make("section", { class: "card reading-columns" }, make("h2", { text: t("columns") }), make("p", { quiet: t("columnsAbout") }), map,
+    make("p", { class: "reading-path" }, make("span", { quiet: `${t("path")} ` }), make("bdi", {}, make("code", { text: about.path.map((label) => label || "·").join("") }))));
 };
 
 export default {
@@ -92,7 +92,7 @@ export default {
     const fail = (error) => {
       if (error.name === "AbortError") return;
       if (!(error instanceof Wrong)) throw error;
-      message.textContent = error.whole;
+      [message.textContent, message.lang] = [error.whole, error.lang];
     };
 
     const look = async () => {
@@ -129,7 +129,7 @@ export default {
         playing = null;
         image.alt = "";
         image.className = "reading-plain";
-        result.replaceChildren(make("div", { class: "card" }, image, make("p", { class: "quiet", text: t("empty") })), make("div", { class: "card" }, parts), ...(columns ? [columnsOf(context, columns)] : []));
+        result.replaceChildren(make("div", { class: "card" }, image, make("p", { quiet: t("empty") })), make("div", { class: "card" }, parts), ...(columns ? [columnsOf(context, columns)] : []));
         return;
       }
       let sheet = null;
@@ -151,7 +151,7 @@ export default {
         choosers.replaceChildren(...chooser());
         result.querySelectorAll(".reading-heads button")[index]?.focus();
       });
-      const bar = make("canvas", { "aria-hidden": "true" });
+      const bar = make("canvas", { "aria-hidden": true });
       context.legend(bar);
       const about = make("p", { class: "quiet reading-about" }, t(looked.how.kind, { rounds: looked.how.rounds }), " ", t("marks"), " ", scale);
       const drift = looked.drift.mean === null ? "" : t("mean", { mean: context.shown(looked.drift.mean) });

@@ -5,7 +5,7 @@ export const unitCard = (context) => {
   const box = make("div", { class: "recurrent-unit card", "aria-live": "polite" });
   const bar = (value, reach) => {
     const share = Math.min(1, Math.abs(value) / (reach || 1)) * 50;
-    return make("span", { class: "recurrent-bar", "aria-hidden": "true" }, make("i", {
+    return make("span", { class: "recurrent-bar", "aria-hidden": true }, make("i", {
       style: { left: `${value < 0 ? 50 - share : 50}%`, width: `${share}%`, background: context.signedColour(value < 0 ? -0.7 : 0.7) },
     }));
   };
@@ -43,7 +43,7 @@ export const unitCard = (context) => {
     }
     box.replaceChildren(make("h3", {}, parts[0], bidi(token), parts[1]),
       make("p", { class: "recurrent-equation" }, equations.map((one) => make("span", { text: one }))),
-      make("table", {}, make("tbody", {}, rows)), before ? "" : make("p", { class: "quiet", text: t("start") }));
+      make("table", {}, make("tbody", {}, rows)), before ? "" : make("p", { quiet: t("start") }));
   };
   return box;
 };

@@ -106,7 +106,8 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
   const reading = readings[at];
   const [, steps, units] = numbers.shape;
   const names = reading.states;
-  const parts = {}; // by name: units × tokens
+  // by name: units × tokens
+  const parts = {};
   names.forEach((name, index) => {
     const turned = new Float32Array(units * steps);
     for (let step = 0; step < steps; step += 1) {
@@ -126,11 +127,11 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
       scale: gate ? 1 : context.scaleOf(parts[name], true), at: view.now, height: 200, onMove: (where, how) => move(where ?? view.pinned, how === "pin"),
     }, parent);
     map.dataset.name = name;
-    return make("section", { class: "recurrent-map" }, make("h3", {}, t(name), make("small", { class: "quiet", text: t(`about ${name}`) })), map);
+    return make("section", { class: "recurrent-map" }, make("h3", {}, t(name), make("small", { quiet: t(`about ${name}`) })), map);
   });
 
   const chips = tokens.map((token, index) => make("button", {
-    type: "button", class: "recurrent-token", tabindex: "-1", onclick: () => move([view.now[0], index], true),
+    class: "recurrent-token", tabindex: -1, onclick: () => move([view.now[0], index], true),
   }, bidi(token)));
   const strip = make("div", { class: "recurrent-strip" },
     context.controls.button("‹", () => stepBy(-1), "small"), make("div", { class: "recurrent-tokens", role: "group", "aria-label": t("tokens") }, chips),
@@ -154,7 +155,7 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
     onPin: (distance) => move([view.now[0], reading.distance.indexOf(distance)], true),
     say: (distance) => {
       const step = reading.distance.indexOf(distance);
-      if (step < 0) return make("span", { class: "quiet", text: t("gradientHint") });
+      if (step < 0) return make("span", { quiet: t("gradientHint") });
       return [bidi(tokens[step]), make("b", { class: "number", text: shown(reading.gradient[step]) }), make("span", { class: "quiet number", text: `T − t = ${distance}` })];
     },
   }, parent);
@@ -191,10 +192,10 @@ const readingOf = (body, context, { kind, tokens, readings, at, numbers }) => {
   const stepBy = (step) => move([view.now[0], fitted(view.now[1] + step, 0, steps - 1)], true);
   context.stepping.by = stepBy;
   const title = make("h2");
-  body.replaceChildren(strip, make("h2", { text: t("maps") }), make("p", { class: "quiet", text: t("mapsLead") }),
+  body.replaceChildren(strip, make("h2", { text: t("maps") }), make("p", { quiet: t("mapsLead") }),
     make("div", { class: "recurrent-maps" }, maps, card),
     make("div", { class: "recurrent-pair" }, make("section", {}, title, lines),
-      make("section", {}, make("h2", { text: t("gradient") }), make("p", { class: "quiet", text: t("gradientLead") }), curve)),
-    make("p", { class: "quiet", text: t("fusedLead") }));
+      make("section", {}, make("h2", { text: t("gradient") }), make("p", { quiet: t("gradientLead") }), curve)),
+    make("p", { quiet: t("fusedLead") }));
   move(start, false);
 };

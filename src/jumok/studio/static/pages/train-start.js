@@ -63,13 +63,13 @@ export const runList = (context, parts) => {
   };
   const row = (name) => {
     const box = make("input", { type: "checkbox", id: `train-show-${rows.size}`, "aria-label": t("shown", { run: name }), onchange: () => parts.toggle(name, box.checked) });
-    const swatch = make("span", { class: "train-swatch", "aria-hidden": "true" });
+    const swatch = make("span", { class: "train-swatch", "aria-hidden": true });
     const label = make("label", { class: "train-name", for: box.id });
     const badge = make("span", { class: "train-state" });
     const about = make("span", { class: "quiet number train-about-run" });
     const bar = make("progress", { max: 1, "aria-label": t("runs") });
-    const stop = make("button", { type: "button", class: "small", text: t("stop"), "aria-label": t("stopOf", { run: name }), onclick: () => acted(stop, "/api/train/stop", name, "stopping") });
-    const resume = make("button", { type: "button", class: "small", text: t("resume"), "aria-label": t("resumeOf", { run: name }), onclick: () => acted(resume, "/api/train/resume", name, "resumed") });
+    const stop = make("button", { class: "small", text: t("stop"), "aria-label": t("stopOf", { run: name }), onclick: () => acted(stop, "/api/train/stop", name, "stopping") });
+    const resume = make("button", { class: "small", text: t("resume"), "aria-label": t("resumeOf", { run: name }), onclick: () => acted(resume, "/api/train/resume", name, "resumed") });
     const element = make("li", {}, box, swatch, label, badge, about, bar, make("span", { class: "train-acts" }, stop, resume));
     return { element, box, swatch, label, badge, about, bar, stop, resume };
   };
@@ -87,7 +87,7 @@ export const runList = (context, parts) => {
       const done = (run.updates ?? 0).toLocaleString(context.language), planned = run.planned?.toLocaleString(context.language);
       about.textContent = [
         run.problem ?? (planned ? t("updates", { done, planned }) : run.updates ? t("updatesOnly", { done }) : ""),
-        run.best === null || run.best === undefined ? "" : t("best", { metric: run.metric, value: context.shown(run.best) }),
+        (run.best ?? null) === null ? "" : t("best", { metric: run.metric, value: context.shown(run.best) }),
       ].filter(Boolean).join(" · ");
       bar.hidden = !["running", "starting", "stopping"].includes(run.state);
       if (run.planned) bar.value = Math.min(1, run.updates / run.planned);

@@ -19,7 +19,9 @@ export default {
     let list = [];
     let close = () => {};
     let ready = false;
-    const found = new Map(); // name → {curves, place}
+    let listed = "";
+    // name → {curves, place}
+    const found = new Map();
 
     // ------------------------------------------------------------ which curves are shown
 
@@ -73,7 +75,7 @@ export default {
 
     // ------------------------------------------------------------ what is told
 
-    const printed = make("pre", { class: "train-console", tabindex: "0", role: "log", "aria-label": t("console") });
+    const printed = make("pre", { class: "train-console", tabindex: 0, role: "log", "aria-label": t("console") });
     const consoleBox = make("section", { "aria-labelledby": "train-console", hidden: true },
       make("h2", { id: "train-console", text: t("console") }), make("div", { class: "bar", hidden: true }), printed);
     let watched = "";
@@ -98,6 +100,10 @@ export default {
       const readable = () => JSON.stringify(shownRuns().map((name) => [name, Boolean(list.find((run) => run.name === name)?.task)]));
       const before = readable();
       list = all;
+      const now = JSON.stringify(all.map(({ name, task, checkpoints }) => [name, task, checkpoints]));
+      // all other pages want to know
+      if (listed && now !== listed) context.refreshRuns();
+      listed = now;
       runs.update(list);
       print();
       look.update(list);
@@ -126,11 +132,14 @@ export default {
       else if (message.anew) listen();
       else {
         const known = found.get(message.run);
-        // a line that we have: the connection was made again
+        // lines that we have: the connection was made again
         if (!known || message.place <= known.place) return;
         known.place = message.place;
         for (const { kind, step, values } of message.points) {
-          for (const [key, value] of Object.entries(values)) ((known.curves[kind] ??= {})[key] ??= []).push([step, value]);
+          for (const [key, value] of Object.entries(values)) {
+            const line = (known.curves[kind] ??= {})[key] ??= [];
+            if (!(line.at(-1)?.[0] >= step)) line.push([step, value]);
+          }
         }
         draw();
       }

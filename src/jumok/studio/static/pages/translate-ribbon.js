@@ -3,8 +3,10 @@
 import { drawnLater } from "../drawing.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const UNIT = 30; // pixels that a weight of 1 is wide
-const LEAST = 0.01; // weights below are not drawn; the map has them
+// pixels that a weight of 1 is wide
+const UNIT = 30;
+// weights below are not drawn; the map has them
+const LEAST = 0.01;
 export const drawn = (tag, attributes = {}, ...children) => {
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -28,23 +30,23 @@ export const ribbon = (context, { choose, point }) => {
   const lines = Object.fromEntries(["source", "target"].map((side) => [side, make("div", {
     class: `translate-line translate-${side}`, role: "group", "aria-label": t(`${side}Words`),
   })]));
-  const picture = drawn("svg", { class: "translate-bands", "aria-hidden": "true" });
+  const picture = drawn("svg", { class: "translate-bands", "aria-hidden": true });
   const box = make("div", { class: "translate-ribbon" },
-    make("span", { class: "translate-caption quiet", "aria-hidden": "true", text: t("source") }), lines.source, picture,
-    make("span", { class: "translate-caption quiet", "aria-hidden": "true", text: t("target") }), lines.target);
+    make("span", { class: "translate-caption quiet", "aria-hidden": true, text: t("source") }), lines.source, picture,
+    make("span", { class: "translate-caption quiet", "aria-hidden": true, text: t("target") }), lines.target);
 
   const word = (side, name, index) => {
     const mark = view.ended[side] && index === view[side].length - 1;
     const label = mark ? `‹${t("end")}›` : context.visible(name);
     return make("button", {
-      type: "button", class: `translate-word${mark ? " mark" : ""}`, tabindex: "-1", title: mark ? t("endLong") : null,
+      class: `translate-word${mark ? " mark" : ""}`, tabindex: -1, title: mark ? t("endLong") : null,
       dataset: { index, label },
       onclick: () => choose({ [side]: index }),
       onpointerenter: (event) => { if (event.pointerType !== "touch") point({ [side]: index }); },
       onpointerleave: () => point(null),
       onfocus: () => { if (side === "source") point({ source: index }); },
       onblur: () => point(null),
-    }, make("span", { class: "translate-weight number", "aria-hidden": "true" }), make("bdi", { text: label }));
+    }, make("span", { class: "translate-weight number", "aria-hidden": true }), make("bdi", { text: label }));
   };
 
   box.update = ({ source, target, ended, weights }) => {
@@ -122,7 +124,7 @@ export const ribbon = (context, { choose, point }) => {
         one.classList.toggle("lit", Boolean(values) && values[index] >= 0.1);
         one.firstChild.textContent = values && values[index] >= LEAST ? values[index].toFixed(2) : "";
         one.tabIndex = index === (view.focus?.[side] ?? 0) ? 0 : -1;
-        if (side === "target") one.setAttribute("aria-pressed", String(index === on.target));
+        if (side === "target") one.setAttribute("aria-pressed", index === on.target);
       });
     }
   };

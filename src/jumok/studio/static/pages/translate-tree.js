@@ -35,7 +35,7 @@ export const spelled = (node, found) => node.tokens.map((token) => found.pieces[
 export const beamTree = (context, force) => {
   const { make, t, bidi } = context;
   const view = { nodes: new Map(), buttons: new Map(), current: 0 };
-  const lines = drawn("svg", { "aria-hidden": "true" });
+  const lines = drawn("svg", { "aria-hidden": true });
   const sheet = make("div", { class: "translate-sheet" });
   const frame = make("div", { class: "translate-tree", role: "group", "aria-label": t("tree") }, sheet);
   const told = make("div", { class: "translate-told", "aria-live": "polite" });
@@ -101,7 +101,7 @@ export const beamTree = (context, force) => {
   const button = (node, kind) => {
     const label = node.fate === "root" ? t("begin") : node.ends ? `‹${t("end")}›` : plain(node.piece);
     const element = make("button", {
-      type: "button", class: `translate-node ${kind}`, tabindex: "-1", dataset: { node: node.number, token: node.token ?? "" },
+      class: `translate-node ${kind}`, tabindex: -1, dataset: { node: node.number, token: node.token ?? "" },
       style: { left: `${node.x}px`, top: `${node.y}px` },
       "aria-label": node.fate === "root" ? t("begin") : `${context.visible(label)}, ${t("stepTitle", { step: node.step })}, ${t("normalised")} ${fixed(node.score)}. ${fate(node)}`,
       onclick: (event) => {
@@ -131,10 +131,10 @@ export const beamTree = (context, force) => {
   const tell = (node) => {
     view.told = node?.number ?? null;
     if (!node) {
-      told.replaceChildren(make("p", { class: "quiet", text: t("treeHint") }));
+      told.replaceChildren(make("p", { quiet: t("treeHint") }));
       return;
     }
-    const number = (key, value) => [make("span", { class: "quiet", text: `${t(key)} ` }), make("b", { class: "number", text: context.shown(value) }), " "];
+    const number = (key, value) => [make("span", { quiet: `${t(key)} ` }), make("b", { class: "number", text: context.shown(value) }), " "];
     told.replaceChildren(
       make("p", { class: "translate-so-far" }, node.tokens.length || node.ends ? [bidi(spelled(node.ends ? node : node.parent, view.found) || t("begin"), { class: "quiet" }), " ", make("strong", {}, node.ends ? `‹${t("end")}›` : bidi(plain(node.piece)))] : make("strong", { text: t("begin") })),
       make("p", {}, node.parent ? [number("total", node.total), number("normalised", node.score), number("probability", Math.exp(node.total - node.parent.total))] : []),
@@ -197,7 +197,7 @@ export const bestList = (context, { outputs, shown }, choose) => {
   const head = ["rank", "text", "total", "normalised"].map((key) => make("th", { scope: "col", class: key, text: t(key) }));
   const rows = outputs.map((one, rank) => make("tr", { class: rank === shown ? "on" : "" },
     make("td", { class: "number", text: rank + 1 }),
-    make("td", {}, make("button", { type: "button", "aria-pressed": String(rank === shown), onclick: () => choose(rank) }, context.bidi(one.text))),
+    make("td", {}, make("button", { "aria-pressed": String(rank === shown), onclick: () => choose(rank) }, context.bidi(one.text))),
     make("td", { class: "number", text: context.shown(one.log_probability) }), make("td", { class: "number", text: context.shown(one.score) })));
   return make("table", { class: "translate-list" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
 };

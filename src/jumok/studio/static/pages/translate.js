@@ -12,7 +12,8 @@ const whole = (x, low, high, otherwise) => (Number.isInteger(x) && x >= low && x
 const numbers = (text, sign) => String(text ?? "").split(sign).filter((one) => /^\d+$/.test(one)).map(Number);
 // have arrow keys of their own
 const SKIPPED = "input, textarea, select, .matrix, .translate-tree, .menu, dialog";
-const PATIENCE = 120; // milliseconds in which a slider may move on
+// milliseconds in which a slider may move on
+const PATIENCE = 120;
 
 // What the address asks for, as far as it can be: a link may hold anything.
 const read = (state, begin, run) => {
@@ -60,7 +61,7 @@ const show = async (place, context) => {
   });
   const sentence = make("p", { class: "translate-sentence", "aria-live": "polite" });
   const count = make("span", { class: "quiet number" });
-  const arrow = (sign, key, step) => make("button", { type: "button", class: "translate-arrow", "aria-label": t(key), title: t(key), text: sign, onclick: () => move(step) });
+  const arrow = (sign, key, step) => make("button", { class: "translate-arrow", "aria-label": t(key), title: t(key), text: sign, onclick: () => move(step) });
   const steps = make("div", { class: "translate-steps" }, arrow("←", "previous", -1), arrow("→", "following", 1), count);
   const mapPlace = make("div", { class: "translate-map" });
   const heads = begin.heads ? [
@@ -83,11 +84,11 @@ const show = async (place, context) => {
   const slider = (label, options, key, more = {}) => controls.slider(t(label), { ...options, value: asked[key] }, (value) => later({ [key]: value, rank: 0, ...more }));
   const kept = slider("nbest", { min: 1, max: begin.widest }, "nbest");
   const searched = make("section", { class: "card translate-searched" },
-    make("h2", { text: t("search") }), make("p", { class: "quiet", text: t("searchLead") }),
+    make("h2", { text: t("search") }), make("p", { quiet: t("searchLead") }),
     make("div", { class: "bar" }, slider("beam", { min: 1, max: begin.widest }, "beam"),
       slider("penalty", { min: 0, max: 2, step: 0.1, shown: (x) => x.toFixed(1) }, "penalty"), kept,
       controls.toggle(t("pruned"), asked.pruned, (pruned) => { keep({ pruned }); grow(); })),
-    forced, tree, make("h3", { text: t("list") }), make("p", { class: "quiet", text: `${t("listLead")} ${t("formula")}` }), listPlace);
+    forced, tree, make("h3", { text: t("list") }), make("p", { quiet: `${t("listLead")} ${t("formula")}` }), listPlace);
   page.append(form, note, spoken, looked, searched);
   place.append(page);
 
@@ -104,7 +105,8 @@ const show = async (place, context) => {
     });
   };
   let turn = 0;
-  const load = async (again) => { // only the last that was asked for is shown
+  // only the last that was asked for is shown
+  const load = async (again) => {
     const mine = (turn += 1);
     page.setAttribute("aria-busy", "true");
     try {
@@ -193,7 +195,7 @@ const show = async (place, context) => {
       onPin: (pins) => keep(pins.length ? { pins, step: pins[0][0], source: null } : { pins }),
       onHover: (at) => { if (!view.pointing) { view.glance = at ? { target: at[0] } : null; emphasise(false); } },
     });
-    mapPlace.replaceChildren(make("h3", { text: t("map") }), make("p", { class: "quiet", text: t("mapLead") }), view.map);
+    mapPlace.replaceChildren(make("h3", { text: t("map") }), make("p", { quiet: t("mapLead") }), view.map);
   };
   const grow = () => {
     tree.update({ found: view.found, beam: asked.beam, prefix: asked.prefix, shown: asked.rank, pruned: asked.pruned, now: [] });

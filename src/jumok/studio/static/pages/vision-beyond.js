@@ -17,12 +17,12 @@ export const distances = (context, parent, told, choose) => {
     x: { title: t("distanceAxis"), whole: true, low: -0.25, high: told.layers.length - 0.75 }, onPin: choose,
     say: (layer) => {
       const found = told.layers[layer];
-      if (layer === null || !found) return make("span", { class: "quiet", text: t("distanceHint") });
+      if (layer === null || !found) return make("span", { quiet: t("distanceHint") });
       return [make("span", { text: t("distanceSay", { layer }) }), ...found.pixels.map((value, head) => make("span", { class: "number" },
         `${t("head", { head })} `, make("b", { text: t("pixels", { value: shown(value) }) })))];
     },
   }, parent);
-  const box = make("section", { class: "vision-distance" }, make("h2", { text: t("distance") }), make("p", { class: "quiet", text: t("distanceLead") }), picture);
+  const box = make("section", { class: "vision-distance" }, make("h2", { text: t("distance") }), make("p", { quiet: t("distanceLead") }), picture);
   box.chosen = (layer, head) => picture.update({ series: series(layer, head) });
   return box;
 };
@@ -45,6 +45,6 @@ export const filters = (context, { data, shape: [count, colours, height, width],
     pen.putImageData(image, 0, 0);
     return make("figure", {}, canvas, make("figcaption", { class: "number quiet", text: `${share} %` }));
   });
-  return make("section", { class: "vision-filters" }, make("h2", { text: t("filters") }), make("p", { class: "quiet", text: t("filtersLead", { name: t(about.name) }) }),
+  return make("section", { class: "vision-filters" }, make("h2", { text: t("filters") }), make("p", { quiet: t("filtersLead", { name: t(about.name) }) }),
     make("div", {}, tiles));
 };

@@ -5,11 +5,11 @@ import { fileInput } from "../files.js";
 export const chooser = (context, examples, choose, send) => {
   const { make, t } = context;
   const thumbs = examples.map((one, index) => make("button", {
-    type: "button", class: "vision-thumb", "aria-label": t("example", { number: index + 1 }), "aria-pressed": "false", onclick: () => choose(one.picture),
+    class: "vision-thumb", "aria-label": t("example", { number: index + 1 }), "aria-pressed": "false", onclick: () => choose(one.picture),
   }, make("img", { src: one.image, alt: "" })));
   const input = fileInput(t("file"), send);
   const box = make("div", { class: "vision-choose", role: "group", "aria-label": t("pictures") }, thumbs,
-    make("div", {}, context.controls.button(t("file"), () => input.click()), make("small", { class: "quiet", text: t("drop") })), input);
-  box.chosen = (picture) => thumbs.forEach((thumb, index) => thumb.setAttribute("aria-pressed", String(examples[index].picture === picture)));
+    make("div", {}, context.controls.button(t("file"), () => input.click()), make("small", { quiet: t("drop") })), input);
+  box.chosen = (picture) => thumbs.forEach((thumb, index) => thumb.setAttribute("aria-pressed", examples[index].picture === picture));
   return box;
 };

@@ -11,7 +11,8 @@ import words from "../words/vision.json" with { type: "json" };
 
 const EXAMPLES = 3;
 const ANSWERS = 5;
-const EXPLAINED = 3; // answers whose maps stand beside each other
+// answers whose maps stand beside each other
+const EXPLAINED = 3;
 const VIEWS = ["attention", "rollout", "gradient"];
 
 export default {
@@ -40,7 +41,7 @@ export default {
       try {
         await open(await sent(context, file, "/api/vision/open", (whole) => ({ run: run.name, file: whole, name: file.name.slice(0, 80) || "picture" })), true);
       } catch (error) {
-        if (error.name !== "AbortError") wrong.textContent = error.whole ?? error.message;
+        if (error.name !== "AbortError") [wrong.textContent, wrong.lang] = [error.whole ?? error.message, error.lang ?? "en"];
       }
     };
     const choose = chooser(context, examples, (picture) => open(picture, true), send);
@@ -102,8 +103,8 @@ const look = async (body, context, seen, image, send) => {
 
   // ------------------------------------------------------------ the parts
 
-  const canvas = make("canvas", { "aria-hidden": "true" });
-  const frame = make("div", { class: "vision-frame", tabindex: "0", role: "group", "aria-label": t("pictureLabel", { rows, columns }) }, canvas);
+  const canvas = make("canvas", { "aria-hidden": true });
+  const frame = make("div", { class: "vision-frame", tabindex: 0, role: "group", "aria-label": t("pictureLabel", { rows, columns }) }, canvas);
   const readout = make("p", { class: "readout", "aria-live": "polite" });
   const back = controls.button(t("fromWhole"), () => pin(-1), "small");
   const badge = make("span", { class: "vision-badge number" });
@@ -135,7 +136,7 @@ const look = async (body, context, seen, image, send) => {
       const told = [t("upTo", { value: shown(most), times: (most / mean).toFixed(most / mean < 10 ? 1 : 0) })];
       if (seen.added && one.elsewhere !== null) told.push(t("elsewhere", { share: (100 * one.elsewhere).toFixed(0) }));
       below.replaceChildren(...told.map((text) => make("span", { text })));
-      button.setAttribute("aria-pressed", String(one === chosen));
+      button.setAttribute("aria-pressed", one === chosen);
     });
     tell(chosen);
     back.hidden = view.kind === "gradient" || view.place < 0;
@@ -143,14 +144,14 @@ const look = async (body, context, seen, image, send) => {
   const tell = (chosen) => {
     if (view.kind === "gradient") {
       const hint = t("hintGradient", { label: seen.labels[view.label] });
-      readout.replaceChildren(...(view.at < 0 ? [make("span", { class: "quiet", text: hint })] : value(chosen, view.at, t("relevance", rowAndColumn(view.at)))));
+      readout.replaceChildren(...(view.at < 0 ? [make("span", { quiet: hint })] : value(chosen, view.at, t("relevance", rowAndColumn(view.at)))));
       return;
     }
     const [most, where] = largest(chosen.values, count);
     readout.replaceChildren(make("span", { text: `${chosen.name} · ${t("from", { who: who(from()) })}` }),
       make("b", { class: "number", text: t("most", { value: shown(most), ...rowAndColumn(where) }) }),
       seen.added ? make("span", { class: "quiet number", text: t("elsewhere", { share: (100 * chosen.elsewhere).toFixed(1) }) }) : "",
-      from() < 0 && seen.every ? make("span", { class: "quiet", text: t("hintAttention") }) : "");
+      from() < 0 && seen.every ? make("span", { quiet: t("hintAttention") }) : "");
   };
   const value = (one, patch, name) => [make("span", { text: name }), make("b", { class: "number", text: shown(one.values[patch]) })];
   const pick = (one) => {
@@ -161,8 +162,8 @@ const look = async (body, context, seen, image, send) => {
     draw();
   };
   const tile = (index) => {
-    const small = make("canvas", { "aria-hidden": "true" });
-    const button = make("button", { type: "button", class: "vision-tile", onclick: () => pick(drawn[index]) },
+    const small = make("canvas", { "aria-hidden": true });
+    const button = make("button", { class: "vision-tile", onclick: () => pick(drawn[index]) },
       make("b"), small, make("small", { class: "quiet number" }));
     small.addEventListener("pointermove", (event) => {
       const patch = patchAt(event, small, seen.grid);
@@ -200,15 +201,15 @@ const look = async (body, context, seen, image, send) => {
   });
   droppable(frame, frame, "vision-over", send);
   // never leave the page
-  for (const name of ["dragover", "drop"]) window.addEventListener(name, (event) => event.preventDefault(), { signal });
+  for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault(), { signal });
 
   // ------------------------------------------------------------ answers and controls
 
   const answers = best.slice(0, ANSWERS).map((label) => {
     const share = (100 * seen.chances[label]).toFixed(1);
     return make("li", {}, make("button", {
-      type: "button", class: "vision-answer", "aria-label": t("asked", { label: seen.labels[label], share }), onclick: () => set({ kind: "gradient", label }),
-    }, context.bidi(seen.labels[label]), make("span", { class: "vision-share", "aria-hidden": "true" }, make("i", { style: { width: `${share}%` } })), make("span", { class: "number", text: `${share} %` })));
+      class: "vision-answer", "aria-label": t("asked", { label: seen.labels[label], share }), onclick: () => set({ kind: "gradient", label }),
+    }, context.bidi(seen.labels[label]), make("span", { class: "vision-share", "aria-hidden": true }, make("i", { style: { width: `${share}%` } })), make("span", { class: "number", text: `${share} %` })));
   });
   const bar = make("div", { class: "bar" });
   const set = (more) => {
@@ -224,7 +225,8 @@ const look = async (body, context, seen, image, send) => {
     const many = seen.layers > 8;
     const layout = `${view.kind} ${many ? "" : view.layer}`;
     const attention = view.kind === "attention";
-    if (layout !== arranged) { // the control that has the focus keeps it
+    // the control that has the focus keeps it
+    if (layout !== arranged) {
       controls.refill(bar, controls.segmented(t("shown"), VIEWS.map((kind) => [kind, t(kind)]), view.kind, (kind) => set({ kind })),
         attention && seen.layers > 1 ? (many ? controls.slider(t("layer"), { min: 0, max: seen.layers - 1, value: view.layer }, (layer) => set({ layer }))
           : controls.segmented(t("layer"), controls.numbered(seen.layers), view.layer, (layer) => set({ layer }))) : null,
@@ -234,20 +236,21 @@ const look = async (body, context, seen, image, send) => {
     heading.textContent = t({ attention: "tiles", rollout: "tilesRollout", gradient: "tilesGradient" }[view.kind], { layer: view.layer });
     about.textContent = t({ attention: "tilesLead", rollout: "rolloutLead", gradient: "gradientLead" }[view.kind]);
     badge.hidden = view.kind === "gradient";
-    answers.forEach((one, index) => one.firstChild.setAttribute("aria-pressed", String(view.kind === "gradient" && best[index] === view.label)));
+    answers.forEach((one, index) => one.firstChild.setAttribute("aria-pressed", view.kind === "gradient" && best[index] === view.label));
   };
 
   const beyond = make("div", { class: "vision-beyond" });
   body.replaceChildren(make("div", { class: "vision-stage" },
     make("div", { class: "vision-left" }, frame, readout, back),
     make("div", { class: "vision-right" }, bar, make("section", {}, heading, about, tiles, badge),
-      make("section", {}, make("h2", { text: t("answers") }), make("ol", { class: "vision-answers" }, answers), make("p", { class: "quiet", text: t("answersLead") })))), beyond);
+      make("section", {}, make("h2", { text: t("answers") }), make("ol", { class: "vision-answers" }, answers), make("p", { quiet: t("answersLead") })))), beyond);
   let spread = null;
   arrange();
   await draw();
   drawnLater(body, draw, signal);
   const [told, found] = await Promise.all([context.json("/api/vision/distance", question), context.floats("/api/vision/filters", { run: context.run.name })]);
-  if (signal.aborted) return; // another picture
+  // another picture
+  if (signal.aborted) return;
   spread = distances(context, { signal }, told, (layer) => set({ kind: "attention", layer }));
   spread.chosen(view.layer, view.head);
   beyond.replaceChildren(spread, filters(context, found));
