@@ -77,10 +77,12 @@ def test_it_is_the_papers_equation(layers: int, seed: int) -> None:
     torch.testing.assert_close(found.scores, scores, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(found.values, expected, rtol=1e-3, atol=1e-5, msg=f"seed {seed}")
     assert found.labels == tuple(labels)
-    for row, one in enumerate(gradient_maps(model, images, list(labels))):
+    maps = gradient_maps(model, images, list(labels))
+    for row, one in enumerate(maps):
         np.testing.assert_allclose(one.values.ravel(), expected[row, 0, 1:], rtol=1e-3, atol=1e-5)
         assert one.values.min() >= 0
-        assert one.values.max() > 0, f"seed {seed}"
+    # where everything speaks against a label its map is empty, but not all three of them
+    assert max(one.values.max() for one in maps) > 0, f"seed {seed}"
 
 
 @pytest.mark.parametrize("keys", KINDS, ids=str)

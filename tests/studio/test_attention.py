@@ -78,6 +78,7 @@ def heads_of(client: TestClient, run: str = "small") -> tuple[Any, str]:
 # ---------------------------------------------------------------- routes
 
 
+@pytest.mark.full
 def test_the_loop_stays_free(own: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """To make a map, to draw an example and to look into folders takes time: never in the thread that answers all."""
     threads: dict[str, set[str]] = {}

@@ -14,7 +14,7 @@ from studio_server import Studio, holds, shown, until
 from jumok import recipe as recipes
 from jumok.training.run import RunFolder
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.full]
 Open = Callable[..., Any]
 TITLES = "[...document.querySelectorAll('#run option')].map((one) => one.textContent).join()"
 

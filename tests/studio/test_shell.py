@@ -311,6 +311,39 @@ def test_what_fails_is_said(scratch: Studio, open_page: Open) -> None:
 
 
 @pytest.mark.full
+def test_what_was_wrong_is_said_once_and_not_for_ever(scratch: Studio, open_page: Open) -> None:
+    page = open_page("#/lessons")
+    for _ in range(3):
+        page.click("text=Fail")
+        page.wait_for_selector(".notice.wrong")
+    page.wait_for_timeout(300)
+    assert page.locator(".notice.wrong").count() == 1
+    page.complaints.clear()
+    page.click("nav a >> nth=0")
+    holds(page, "!document.querySelector('.notice.wrong')")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("hash", "said"), [("#/lessons?run=no+such", "no such"), ("#/nosuchpage", "nosuchpage")])
+def test_names_that_are_not_there_are_told(scratch: Studio, open_page: Open, hash: str, said: str) -> None:
+    page = open_page(hash)
+    page.wait_for_selector(".notice.wrong")
+    assert said in page.locator(".notice.wrong").text_content()
+    assert "no+such" not in page.url  # what is shown is what the address says
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("name", "recipe"), [("vision", "vit-demo"), ("reading", "read-demo")])
+def test_a_page_without_a_run_leads_to_one(studio: Studio, open_page: Open, name: str, recipe: str) -> None:
+    page = open_page(f"#/{name}")
+    assert recipe in page.locator(".absent code").text_content()
+    page.locator(".absent button").click()
+    page.wait_for_selector(".train-form")
+    assert page.locator(".train-form select").evaluate("one => one.selectedOptions[0].textContent") == recipe
+    assert "minutes=3" in page.url
+
+
+@pytest.mark.full
 def test_a_run_without_what_the_page_shows_is_said(scratch: Studio, open_page: Open, monkeypatch: Any) -> None:
     real = scratch.shelf.entries
     other = {**real()[0], "name": "pictures", "title": "A <b>run</b>", "task": "vision"}

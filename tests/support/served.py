@@ -160,6 +160,7 @@ class Running:
 def running(settings: Settings = QUICK, load: Callable[[], Models] = models) -> Iterator[Running]:
     service = Service(settings)
     listener, _ = listening("127.0.0.1", 0)
+    port = listener.getsockname()[1]  # a service that ends at once closes it
     config = uvicorn.Config(
         create_app(None, settings, service),
         http=connection_kind(settings),
@@ -174,7 +175,7 @@ def running(settings: Settings = QUICK, load: Callable[[], Models] = models) -> 
     server = Server(config, service, load, lambda found: None)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
     thread.start()
-    found = Running(server, service, listener.getsockname()[1])
+    found = Running(server, service, port)
     try:
         found.until(lambda: service.phase == "ready" or server.failure is not None)
         yield found

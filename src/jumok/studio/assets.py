@@ -1,12 +1,8 @@
-"""The files of the page: a list that is made once. What is not in it is not there, whatever a path looks like.
-
-Modules go out without their indentation and without the lines that only comment, which are left empty: errors then name
-the lines that people know. So no text of a module may go over several lines.
-"""
+"""The files of the page: a list that is made once. What is not in it is not there, whatever a path looks like."""
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 
@@ -15,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from jumok.studio.answers import Refused, get
+from jumok.studio.slim import slim
 
 KINDS = {
     ".html": "text/html",
@@ -42,13 +39,15 @@ def kind(name: str) -> str:
 
 def text(name: str) -> str:
     """What is sent of a file."""
-    whole = files()[name].read_text(encoding="utf-8")
-    return slim(whole) if name.endswith(".js") else whole
+    path = files()[name]
+    return _sent(path, path.stat().st_mtime_ns)
 
 
-def slim(module: str) -> str:
-    lines = (line.strip() for line in module.split("\n"))
-    return "\n".join("" if line.startswith("//") else line for line in lines)
+@lru_cache(maxsize=256)
+def _sent(path: Path, _: int) -> str:
+    """As it was at that time: who works on a module sees it with the next request."""
+    whole = path.read_text(encoding="utf-8")
+    return slim(whole) if path.suffix == ".js" else whole
 
 
 def answer(name: str) -> Response:

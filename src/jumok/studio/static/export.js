@@ -4,131 +4,205 @@ import { sharpness } from "./colour.js";
 
 // pixels of a picture for one of the page
 const SHARP = 2;
-const [HTML, SVG] = ["http://www.w3.org/1999/xhtml", "http://www.w3.org/2000/svg"];
-const NOT_DRAWN = "script, style, link, dialog";
-
-// ------------------------------------------------------------ styles: each element's own, but for what it has anyway
-
-// what an element of a name looks like that nobody has styled
-const plainStyles = () => {
-  const frame = document.createElement("iframe");
-  frame.setAttribute("aria-hidden", "true");
-  frame.tabIndex = -1;
-  Object.assign(frame.style, { position: "fixed", left: "-9999px", width: "1024px", height: "64px" });
-  document.body.append(frame);
-  const inside = frame.contentDocument;
-  const drawn = inside.body.appendChild(inside.createElementNS(SVG, "svg"));
-  const known = new Map();
-  const of = (element) => {
-    const name = `${element.namespaceURI} ${element.localName} ${element.type ?? ""}`;
-    if (!known.has(name)) {
-      const bare = inside.createElementNS(element.namespaceURI, element.localName);
-      if (element.localName === "input") bare.setAttribute("type", element.type);
-      (element.namespaceURI === SVG ? drawn : inside.body).append(bare);
-      const found = frame.contentWindow.getComputedStyle(bare);
-      known.set(name, new Map([...found].map((key) => [key, found.getPropertyValue(key)])));
-      bare.remove();
-    }
-    return known.get(name);
-  };
-  return { of, remove: () => frame.remove() };
-};
-
-const INHERITED = /^(?:color|font|line-height|letter-spacing|text-align|white-space|word-|overflow-wrap|list-style|fill|stroke|visibility|text-anchor|dominant-baseline)/;
-const LEFT_OUT = /^(?:-|block-size|inline-size|(?:min|max)-(?:block|inline)|perspective-origin|transform-origin|cursor|transition|animation|inset-|(?:margin|padding|border)-(?:block|inline))/;
-const stylesOf = (element, pseudo, plain) => {
-  const found = getComputedStyle(element, pseudo);
-  const lines = [];
-  for (const key of found) {
-    const value = found.getPropertyValue(key);
-    if (!LEFT_OUT.test(key) && (INHERITED.test(key) || plain.get(key) !== value)) lines.push(`${key}:${value}`);
-  }
-  return lines.join(";").replace(/position:(?:sticky|fixed)/, "position:relative");
-};
-
-// ------------------------------------------------------------ a copy of the view that needs nothing around it
-
-const KEPT = new Set(["type", "min", "max", "step", "colspan", "rowspan", "lang", "dir", "open", "value", "start"]);
+// of a picture, in pixels of the page
+const WIDEST = 4000;
+const SVG = "http://www.w3.org/2000/svg";
+const NOT_DRAWN = "script, style, link, dialog, .hidden, option, datalist";
 // in XML
 const ILLEGAL = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
 const legal = (text) => text.replace(ILLEGAL, "\ufffd");
+const round = (value) => Math.round(value * 100) / 100;
 
-// the element that stands for this one where there are no scripts
-const stood = (node) => {
-  const other = (name, text) => {
-    const element = document.createElementNS(HTML, name);
-    if (text !== undefined) element.append(legal(text));
-    return element;
-  };
-  if (node.localName === "canvas") {
-    const image = other("img");
-    image.setAttribute("src", node.toDataURL("image/png"));
-    image.setAttribute("alt", legal(node.getAttribute("aria-label") ?? ""));
-    return image;
+const drawn = (name, attributes, ...inside) => {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== null) element.setAttribute(key, typeof value === "number" ? round(value) : legal(String(value)));
   }
-  if (node.localName === "select") return other("div", node.selectedOptions[0]?.textContent ?? "");
-  if (node.localName === "textarea") return other("div", node.value);
-  if (node.localName === "input" && ["text", "search", "number"].includes(node.type)) return other("div", node.value);
-  const copy = document.createElementNS(node.namespaceURI, node.localName);
-  for (const { name, value } of node.attributes) {
-    const kept = node.namespaceURI === SVG ? !/^(?:class|style|on)/.test(name) : KEPT.has(name);
-    if (kept) copy.setAttribute(name, legal(value));
+  element.append(...inside);
+  return element;
+};
+
+const clear = (colour) => colour === "transparent" || /, 0\)$|\/ 0\)$/.test(colour);
+const px = (value) => parseFloat(value) || 0;
+
+// ------------------------------------------------------------ parts of a drawing
+
+// background and border
+const boxOf = (style, { left, top, width, height }) => {
+  const sides = ["Top", "Right", "Bottom", "Left"].map((side) => {
+    const wide = style[`border${side}Style`] === "none" ? 0 : px(style[`border${side}Width`]);
+    return { wide, colour: style[`border${side}Color`], dashed: style[`border${side}Style`] === "dashed" };
+  });
+  const same = sides.every(({ wide, colour }) => wide === sides[0].wide && colour === sides[0].colour);
+  const half = same ? sides[0].wide / 2 : 0;
+  const fill = clear(style.backgroundColor) ? "none" : style.backgroundColor;
+  const stroke = same && half && !clear(sides[0].colour) ? sides[0].colour : undefined;
+  const parts = [];
+  if (fill !== "none" || stroke) {
+    const round = style.borderTopLeftRadius.endsWith("%") ? Math.min(width, height) / 2 : px(style.borderTopLeftRadius);
+    parts.push(drawn("rect", {
+      x: left + half, y: top + half, width: Math.max(0, width - 2 * half), height: Math.max(0, height - 2 * half),
+      rx: Math.max(0, Math.min(round - half, width / 2, height / 2)) || undefined, fill, stroke,
+      "stroke-width": stroke && 2 * half, "stroke-dasharray": stroke && sides[0].dashed ? "3 2" : undefined,
+    }));
   }
-  if (node.localName === "input") {
-    copy.setAttribute("value", legal(node.value));
-    if (node.checked) copy.setAttribute("checked", "");
+  if (same) return parts;
+  const [right, bottom] = [left + width, top + height];
+  const ends = [[left, top, right, top], [right, top, right, bottom], [left, bottom, right, bottom], [left, top, left, bottom]];
+  sides.forEach(({ wide, colour }, index) => {
+    if (!wide || clear(colour)) return;
+    const [x1, y1, x2, y2] = ends[index];
+    const [dx, dy] = [[0, wide / 2], [-wide / 2, 0], [0, -wide / 2], [wide / 2, 0]][index];
+    parts.push(drawn("line", { x1: x1 + dx, y1: y1 + dy, x2: x2 + dx, y2: y2 + dy, stroke: colour, "stroke-width": wide }));
+  });
+  return parts;
+};
+
+const pen = document.createElement("canvas").getContext("2d");
+const written = (text, style, left, top, width, height) => {
+  pen.font = `${style.fontStyle} ${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+  const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = pen.measureText("x");
+  return drawn("text", {
+    x: left, y: top + (height - up - down) / 2 + up, fill: style.color, "font-family": style.fontFamily.replaceAll('"', "'"),
+    "font-size": style.fontSize, "font-weight": style.fontWeight, "font-style": style.fontStyle === "normal" ? undefined : style.fontStyle,
+    direction: style.direction === "rtl" ? "rtl" : undefined, "xml:space": "preserve",
+    // letters stay where they were, whatever font there is
+    textLength: width || undefined, lengthAdjust: width ? "spacingAndGlyphs" : undefined,
+  }, legal(text));
+};
+
+// a text of the page, line by line
+const lines = (node, style, from) => {
+  const range = document.createRange();
+  const found = [];
+  const letters = [...node.data];
+  let [line, place] = [null, 0];
+  for (const letter of letters) {
+    range.setStart(node, place);
+    place += letter.length;
+    range.setEnd(node, place);
+    const box = range.getClientRects()[0];
+    if (box?.width === 0 || !box) continue;
+    if (line && Math.abs(box.top - line.top) < box.height / 2) {
+      line.text += letter;
+      [line.left, line.right] = [Math.min(line.left, box.left), Math.max(line.right, box.right)];
+    } else {
+      line = { text: letter, left: box.left, right: box.right, top: box.top, height: box.height };
+      found.push(line);
+    }
+  }
+  const pre = style.whiteSpace.startsWith("pre");
+  const cased = (text) => (style.textTransform === "uppercase" ? text.toUpperCase() : text);
+  return found.filter(({ text }) => text.trim()).map(({ text, left, right, top, height }) =>
+    written(cased(pre ? text : text.replace(/\s/g, " ")), style, left - from.left, top - from.top, right - left, height));
+};
+
+// what is written or drawn before and after an element's own content, which has no place of its own to be asked for
+const beside = (node, style, box) => ["::before", "::after"].flatMap((which) => {
+  const own = getComputedStyle(node, which);
+  if (["none", "normal"].includes(own.content) || own.display === "none" || own.visibility === "hidden") return [];
+  const text = own.content.replace(/^"|"$/g, "");
+  const [width, height] = [px(own.width), px(own.height)];
+  const moved = own.transform.startsWith("matrix(") ? px(own.transform.split(",")[4]) : 0;
+  const free = own.position === "absolute";
+  const left = box.left + (free ? px(own.left) + moved : px(style.paddingLeft));
+  const top = box.top + (free ? px(own.top) : (Math.min(box.height, px(style.lineHeight) || box.height) - height) / 2);
+  if (text) return [written(text, own, left, free ? box.top : top, 0, free ? box.height : height || px(own.fontSize) * 1.2)];
+  return width && height ? boxOf(own, { left, top, width, height }) : [];
+});
+
+// fields and switches, as far as a drawing can have them
+const fieldOf = (node, style, box) => {
+  const kind = node.localName === "input" ? node.type : node.localName;
+  const middle = box.top + box.height / 2;
+  if (kind === "range") {
+    const share = (node.value - node.min) / (node.max - node.min || 1);
+    const x = box.left + 8 + share * (box.width - 16);
+    return [drawn("line", { x1: box.left, x2: box.left + box.width, y1: middle, y2: middle, stroke: style.color, "stroke-opacity": 0.35, "stroke-width": 3 }),
+      drawn("circle", { cx: x, cy: middle, r: 7, fill: style.accentColor === "auto" ? style.color : style.accentColor })];
+  }
+  if (["checkbox", "radio"].includes(kind) && style.appearance !== "none") {
+    const rx = kind === "radio" ? box.width / 2 : 2;
+    const filled = style.accentColor === "auto" ? style.color : style.accentColor;
+    return [drawn("rect", { x: box.left, y: box.top, width: box.width, height: box.height, rx, fill: node.checked ? filled : "none", stroke: filled })];
+  }
+  const text = kind === "select" ? node.selectedOptions[0]?.textContent : kind === "textarea" || ["text", "search", "number"].includes(kind) ? node.value || node.placeholder : undefined;
+  if (!text) return [];
+  const high = kind === "textarea" ? px(style.lineHeight) + 2 * px(style.paddingTop) : box.height;
+  return [written(text.split("\n")[0], style, box.left + px(style.paddingLeft) + 1, box.top, 0, high)];
+};
+
+const PRESENTED = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility", "display"];
+const copied = (node) => {
+  const copy = node.cloneNode(false);
+  const style = getComputedStyle(node);
+  for (const name of ["class", "style", "id"]) copy.removeAttribute(name);
+  for (const name of PRESENTED) copy.setAttribute(name, style.getPropertyValue(name).replaceAll('"', "'"));
+  for (const child of node.childNodes) {
+    if (child.nodeType === Node.TEXT_NODE) copy.append(legal(child.data));
+    else if (child.nodeType === Node.ELEMENT_NODE) copy.append(copied(child));
   }
   return copy;
 };
 
-const copied = (view, width) => {
-  const plain = plainStyles();
-  // elements that look the same share a class
-  const classes = new Map();
-  const copy = (node) => {
-    if (node.nodeType === Node.TEXT_NODE) return document.createTextNode(legal(node.data));
-    if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return null;
-    const shape = getComputedStyle(node);
-    if (shape.display === "none") return null;
-    const result = stood(node);
-    let rules = `{${stylesOf(node, null, plain.of(result))}`;
-    if (result.localName !== node.localName) rules += `;width:${shape.width};height:${shape.height};white-space:nowrap;overflow:hidden`;
-    rules += "}";
-    for (const pseudo of ["::before", "::after"]) {
-      if (!["none", "normal", ""].includes(getComputedStyle(node, pseudo).content)) {
-        rules += `${pseudo}{${stylesOf(node, pseudo, plain.of(document.createElement("span")))}}`;
-      }
-    }
-    if (!classes.has(rules)) classes.set(rules, `s${classes.size}`);
-    result.setAttribute("class", classes.get(rules));
-    if (result.localName === node.localName) result.append(...[...node.childNodes].map(copy).filter(Boolean));
-    return result;
-  };
-  const body = copy(view);
-  plain.remove();
-  const sheet = document.createElementNS(HTML, "style");
-  sheet.textContent = [...classes].map(([rules, name]) => `.${name}${rules.replaceAll("}::", `}\n.${name}::`)}`).join("\n")
-    + `\n.${body.getAttribute("class")}{width:${width}px;margin:0}`;
-  body.prepend(sheet);
-  return body;
+const pictured = (node, box) => {
+  let source = node;
+  if (node.localName === "img") {
+    source = document.createElement("canvas");
+    [source.width, source.height] = [node.naturalWidth || 1, node.naturalHeight || 1];
+    source.getContext("2d").drawImage(node, 0, 0);
+  }
+  const { imageRendering } = getComputedStyle(node);
+  return drawn("image", { href: source.toDataURL("image/png"), x: box.left, y: box.top, width: box.width, height: box.height, preserveAspectRatio: "none", "image-rendering": imageRendering },
+    drawn("title", {}, legal(node.getAttribute("aria-label") ?? node.alt ?? "")));
 };
 
+// ------------------------------------------------------------ the view as a drawing
+
+// Texts as texts, pictures as pictures, boxes as boxes, each where the page has it: any program can open it.
 const drawing = (view) => {
-  const box = view.getBoundingClientRect();
-  const [width, height] = [Math.ceil(box.width), Math.ceil(view.scrollHeight)];
-  const whole = document.createElementNS(SVG, "svg");
-  whole.setAttribute("width", width);
-  whole.setAttribute("height", height);
-  whole.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const paper = document.createElementNS(SVG, "rect");
-  paper.setAttribute("width", "100%");
-  paper.setAttribute("height", "100%");
-  paper.setAttribute("fill", getComputedStyle(document.body).backgroundColor);
-  const inside = document.createElementNS(SVG, "foreignObject");
-  inside.setAttribute("width", width);
-  inside.setAttribute("height", height);
-  inside.append(copied(view, width));
-  whole.append(paper, inside);
+  const from = view.getBoundingClientRect();
+  const whole = drawn("svg", {});
+  const [width, height] = [Math.ceil(from.width), Math.ceil(view.scrollHeight)];
+  let clips = 0;
+  const draw = (node, into) => {
+    if (node.nodeType === Node.TEXT_NODE) {
+      if (node.data.trim()) into.append(...lines(node, getComputedStyle(node.parentElement), from));
+      return;
+    }
+    if (node.nodeType !== Node.ELEMENT_NODE || node.matches(NOT_DRAWN)) return;
+    const style = getComputedStyle(node);
+    const seen = node.getBoundingClientRect();
+    if (style.display === "none" || style.opacity === "0") return;
+    const box = { left: seen.left - from.left, top: seen.top - from.top, width: seen.width, height: seen.height };
+    let place = into;
+    if (style.opacity !== "1") into.append(place = drawn("g", { opacity: style.opacity }));
+    if (style.visibility !== "hidden") {
+      if (style.display !== "contents") place.append(...boxOf(style, box));
+      if (node.namespaceURI === SVG) {
+        const copy = copied(node);
+        for (const [key, value] of [["x", box.left], ["y", box.top], ["width", box.width], ["height", box.height]]) copy.setAttribute(key, round(value));
+        place.append(copy);
+        return;
+      }
+      if (["canvas", "img"].includes(node.localName)) {
+        if (box.width && box.height) place.append(pictured(node, box));
+        return;
+      }
+      place.append(...beside(node, style, box), ...(node.matches("input, select, textarea") ? fieldOf(node, style, box) : []));
+    }
+    if (node.matches("select, textarea")) return;
+    const cut = style.overflowX !== "visible" && (node.scrollWidth > node.clientWidth + 1 || node.scrollHeight > node.clientHeight + 1);
+    if (cut) {
+      const id = `cut${clips++}`;
+      place.append(drawn("clipPath", { id }, drawn("rect", { x: box.left, y: box.top, width: box.width, height: box.height })));
+      place.append(place = drawn("g", { "clip-path": `url(#${id})` }));
+    }
+    for (const child of node.childNodes) draw(child, place);
+  };
+  draw(view, whole);
+  for (const [key, value] of [["width", width], ["height", height], ["viewBox", `0 0 ${width} ${height}`]]) whole.setAttribute(key, value);
+  whole.prepend(drawn("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }));
   return { text: new XMLSerializer().serializeToString(whole), width, height };
 };
 
@@ -144,18 +218,21 @@ const picture = async ({ text, width, height }) => {
   return new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); });
 };
 
-// Canvases are drawn with as many pixels as a picture has, and then as before.
-const sharply = async (act) => {
-  const again = async (ratio) => {
+// Canvases are drawn with as many pixels as a picture has, the view as wide as what can be scrolled in it; and then as before.
+const sharply = async (view, act) => {
+  const again = async (ratio, width) => {
     sharpness.ratio = ratio;
+    view.style.minWidth = width;
     document.dispatchEvent(new Event("themechange"));
     await new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
   };
-  await again(SHARP);
+  const beyond = [...view.querySelectorAll("*")].filter((one) => ["auto", "scroll"].includes(getComputedStyle(one).overflowX))
+    .map((one) => one.scrollWidth - one.clientWidth);
+  await again(SHARP, `${Math.min(WIDEST, view.offsetWidth + Math.max(0, ...beyond))}px`);
   try {
     return act();
   } finally {
-    await again(0);
+    await again(0, "");
   }
 };
 
@@ -188,7 +265,7 @@ export const exported = async (kind, { view, shell, t }) => {
   const name = `jumok-${shell.page}.${kind}`;
   if (kind === "html") saved(await page(shell, t), name);
   else {
-    const drawn = await sharply(() => drawing(view));
+    const drawn = await sharply(view, () => drawing(view));
     saved(kind === "svg" ? new Blob([drawn.text], { type: "image/svg+xml" }) : await picture(drawn), name);
   }
   return name;

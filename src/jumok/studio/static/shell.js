@@ -38,9 +38,16 @@ const t = (key, values) => shellSpeaker(shell.language)(key, values);
 
 // ------------------------------------------------------------ what is said
 
+// milliseconds after which what was wrong has been read, if something else is done
+const READ = 2000;
+const forget = (age = 0) => {
+  for (const line of notices.querySelectorAll(".wrong")) if (performance.now() - line.since >= age) line.remove();
+};
 const notice = (text, kind = "", lang = null) => {
+  for (const line of notices.querySelectorAll(".wrong")) if (line.querySelector("p").textContent === text) line.remove();
   const line = make("div", { class: `notice ${kind}` }, make("p", { text, lang }),
     make("button", { class: "small", "aria-label": t("close"), text: "×", onclick: () => line.remove() }));
+  line.since = performance.now();
   notices.append(line);
   if (kind !== "wrong") setTimeout(() => line.remove(), 6000);
 };
@@ -53,6 +60,13 @@ addEventListener("unhandledrejection", (event) => {
   else if (event.reason instanceof Wrong) {
     event.preventDefault();
     notice(event.reason.whole, "wrong", event.reason.lang);
+    // a saved page goes back to what it holds
+    if (offline && event.reason.message === t("absent")) {
+      const { lang, theme } = shell.state;
+      shell.state = merged(offline.state, { lang, theme });
+      history.replaceState(null, "", address());
+      show(true);
+    }
   }
 });
 
@@ -60,6 +74,7 @@ addEventListener("unhandledrejection", (event) => {
 
 const address = () => write(shell.page, shell.state);
 const set = (more) => {
+  forget(READ);
   shell.state = merged(shell.state, more);
   history.replaceState(null, "", address());
 };
@@ -74,14 +89,18 @@ const readable = () => shell.runs.filter((run) => run.state !== "damaged");
 
 const route = async () => {
   const { page, state } = read(location.hash);
-  shell.page = Object.hasOwn(PAGES, page) ? page : offline?.page ?? "translate";
+  const known = Object.hasOwn(PAGES, page);
+  shell.page = known ? page : offline?.page ?? "translate";
   shell.state = state;
   if (Object.hasOwn(LANGUAGES, state.lang)) shell.language = state.lang;
   if (["light", "dark"].includes(state.theme)) setTheme(state.theme);
   await show();
+  if (page && !known) notice(t("noPage", { page }), "wrong");
 };
 
-const show = async () => {
+// `told`: what was said stays.
+const show = async (told = false) => {
+  if (told !== true) forget();
   shell.visit?.abort();
   shell.module?.hide?.();
   shell.module = null;
@@ -100,13 +119,20 @@ const show = async () => {
     shell.module = module;
     const say = speaker(module.words, shell.language);
     const needs = module.needs ?? (() => true);
-    const run = runOf(shell.state.run) ?? readable().find(needs) ?? shell.runs[0];
+    const named = runOf(shell.state.run);
+    // a page that has choosers of its own takes one that it can show
+    const run = (module.chooses && named && !needs(named) ? null : named) ?? readable().find(needs) ?? named ?? shell.runs[0];
+    if (shell.state.run && run && !named) {
+      notice(t("noRun", { name: shell.state.run, run: run.title }), "wrong");
+      shell.state = merged(shell.state, { run: run.name });
+      history.replaceState(null, "", address());
+    }
     document.title = `${say("title")} · jumok studio`;
     shell.header.draw(run);
     const lead = module.words.en.lead ? make("p", { class: "lead", text: say("lead") }) : null;
     view.replaceChildren(make("div", { class: "heading" }, make("h1", { text: say("title") }), lead), place);
     const fitting = readable().filter(needs);
-    if (run && (run.state === "damaged" || !needs(run))) place.append(missing(run, fitting, say, module.words));
+    if (run && (run.state === "damaged" || !needs(run))) place.append(missing(run, fitting, say, module));
     else await module.show(place, contextFor({ ...parts(), run, signal: visit.signal, state: () => shell.state }, module.words));
   } catch (error) {
     if (visit.signal.aborted || isLeft(error)) return;
@@ -120,12 +146,14 @@ const parts = () => ({
   language: shell.language, runs: shell.runs, recorder: shell.recorder, set, go, notice, refresh, link: (page, state = {}) => write(page, state),
 });
 
-// What a page says of a run that does not have what it shows: `missing` of its words names the recipe that has it.
-const missing = (run, fitting, say, words) => make("div", { class: "absent" },
+// What a page says of a run that does not have what it shows: `missing` of its words says what has it, `recipe` which one can
+// be trained to look at.
+const missing = (run, fitting, say, { words, recipe }) => make("div", { class: "absent" },
   make("p", { text: run.state === "damaged" ? `${run.title}: ${t("damaged")}. ${run.problem ?? ""}` : t("unlike", { run: run.title }) }),
   words.en.missing ? make("p", { quiet: say("missing") }) : null,
-  fitting.length ? make("p", {}, t("choose")) : null,
-  make("div", { class: "row" }, fitting.map((one) => make("button", { text: one.title, onclick: () => chooseRun(one.name) }))));
+  fitting.length ? make("p", {}, t("choose")) : recipe ? make("p", {}, t("trainThis"), " ", make("code", { text: `jumok train ${recipe} --minutes 3` })) : null,
+  make("div", { class: "row" }, fitting.map((one) => make("button", { text: one.title, onclick: () => chooseRun(one.name) })),
+    !fitting.length && recipe && !offline ? make("button", { class: "main", text: t("trainHere"), onclick: () => go({ page: "train", recipe, minutes: 3 }) }) : null));
 
 // ------------------------------------------------------------ header and pages
 

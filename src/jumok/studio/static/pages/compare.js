@@ -4,9 +4,11 @@ import { maps } from "./compare-maps.js";
 import { badge, outputs, probabilities } from "./compare-said.js";
 import words from "../words/compare.json" with { type: "json" };
 
-const TASKS = ["translation", "classification", "regression"];
+const TASKS = ["translation", "classification", "regression", "pretraining", "tagging"];
 const SENTENCES = { en: "The black cat sees the small dog.", fr: "Le chat noir voit le petit chien.", ko: "검은 고양이가 작은 개를 본다." };
 const REVIEWS = { en: "a wonderful film", ko: "정말 재미있는 영화" };
+const HIDDEN = { en: "The black cat sees the [MASK] dog.", ko: "검은 고양이가 [MASK] 개를 본다." };
+const ASKED = { pretraining: HIDDEN, tagging: SENTENCES };
 
 // The two sides as the state has them; without one: a run's first checkpoint and its best one, else another run.
 const sidesOf = (context) => {
@@ -37,6 +39,7 @@ export default {
   name: "compare",
   styles: true,
   words,
+  chooses: true,
   needs: (run) => TASKS.includes(run.task),
 
   async show(place, context) {
@@ -71,7 +74,7 @@ export default {
       return look();
     };
 
-    const textOf = () => String(context.state.text ?? (translates ? SENTENCES[run.languages?.[0] ?? "en"] ?? SENTENCES.en : REVIEWS[context.language]));
+    const textOf = () => String(context.state.text ?? (translates ? SENTENCES[run.languages?.[0] ?? "en"] ?? SENTENCES.en : (ASKED[run.task] ?? REVIEWS)[context.language]));
     const target = controls.field(t("target"), context.state.target ?? "", (value) => again({ target: value || null }), { placeholder: t("own") });
     const fields = make("div", { class: "compare-fields" },
       controls.field(t("text"), textOf(), (text) => {

@@ -79,6 +79,7 @@ const columnsOf = (context, { data, about }) => {
 
 export default {
   name: "reading",
+  recipe: "read-demo",
   styles: true,
   words,
   needs: (run) => run.task === "recognition",

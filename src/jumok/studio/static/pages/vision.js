@@ -17,6 +17,7 @@ const VIEWS = ["attention", "rollout", "gradient"];
 
 export default {
   name: "vision",
+  recipe: "vit-demo",
   styles: true,
   words,
   needs: (run) => run.task === "vision" && run.family === "vit",
