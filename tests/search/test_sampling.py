@@ -38,6 +38,16 @@ def test_the_distribution_is_followed():
         assert cold[token] == pytest.approx(1000 * square / sum(squares), abs=1.1)
 
 
+@pytest.mark.parametrize("temperature", [5e-324, 1e-310, 1e-300, 1e300])
+@pytest.mark.parametrize("top_p", [5e-324, 1e-9, 0.5, 1.0])
+def test_extremes_find_a_token(temperature, top_p):
+    log_probs = torch.tensor([[-math.inf, 0.2, 0.5, 0.3]]).log_softmax(1)
+    options = [SearchOptions(sample=True, temperature=temperature, top_p=top_p)]
+    found = {int(draw(log_probs, options, [number])) for number in (0.0, 0.3, 0.999999)}
+    assert found <= {1, 2, 3}
+    assert temperature == 1e300 or found == {2}  # so cold that only the likeliest is left
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.sampled_from([0.0, -0.5, -1.0, -2.5, -7.0, -math.inf]), min_size=2, max_size=9),

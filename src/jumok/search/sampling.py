@@ -26,8 +26,10 @@ def uniform(seed: int, stream: int, position: int) -> float:
 def draw(log_probs_NV: Tensor, options: Sequence[SearchOptions], numbers: Sequence[float]) -> Tensor:
     """A token (N,) for each row, decided by a number in [0, 1). Impossible tokens are -∞; one at least is possible."""
     vocabulary = log_probs_NV.size(1)
-    logits_NV = log_probs_NV.double() / _column([option.temperature for option in options], log_probs_NV)
+    logits_NV = log_probs_NV.double()
+    # the best is 0 before it is divided: at a temperature of 1e-310 all others are -∞ then, and it is not
     logits_NV = logits_NV - logits_NV.amax(dim=1, keepdim=True)
+    logits_NV = logits_NV / _column([option.temperature for option in options], log_probs_NV)
     if any(option.top_k for option in options):
         k_N1 = _column([min(option.top_k, vocabulary) for option in options], log_probs_NV).long()
         listed_NK = logits_NV.topk(int(k_N1.max())).values
@@ -36,8 +38,8 @@ def draw(log_probs_NV: Tensor, options: Sequence[SearchOptions], numbers: Sequen
         p_N1 = _column([option.top_p for option in options], log_probs_NV)
         sorted_NV = logits_NV.sort(dim=1, descending=True).values
         sorted_p_NV = torch.softmax(sorted_NV, dim=1)
-        count_N1 = (sorted_p_NV.cumsum(dim=1) - sorted_p_NV < p_N1).sum(dim=1, keepdim=True)  # the first is always in
-        logits_NV = _above(logits_NV, sorted_NV.gather(1, count_N1 - 1), p_N1 < 1)
+        count_N1 = (sorted_p_NV.cumsum(dim=1) - sorted_p_NV < p_N1).sum(dim=1, keepdim=True)
+        logits_NV = _above(logits_NV, sorted_NV.gather(1, (count_N1 - 1).clamp(min=0)), p_N1 < 1)  # the first is in
     reached_NV = logits_NV.exp().cumsum(dim=1)
     all_N1 = reached_NV[:, -1:]
     aim_N1 = torch.minimum(_column(numbers, log_probs_NV) * all_N1, torch.nextafter(all_N1, torch.zeros_like(all_N1)))
