@@ -24,7 +24,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from gpu_turns import turn_on, with_kernels  # noqa: E402
+from gpu_turns import turn_off, without_kernels  # noqa: E402
 from jumok import api  # noqa: E402
 from jumok import recipe as recipes  # noqa: E402
 from jumok.data.images.sources import open_images  # noqa: E402
@@ -33,6 +33,7 @@ from jumok.tasks.label_scores import label_scores  # noqa: E402
 
 CIFAR = ROOT.parent / "shared" / "data" / "cifar10" / "cifar10-jpeg.tar.xz"
 FASHION = Path("/usr/share/datasets/fashion-mnist")
+ONCE = ("validate_every", "checkpoint_every")  # in so many updates: at the end
 LOOKED_AT = 512  # test images on which it is measured how far heads look
 SETTINGS: dict[str, dict[str, Any]] = {
     "vit": {"recipe": "vit-cifar", "keys": []},
@@ -42,7 +43,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "keys": [
             "model.image=28",
             "model.channels=1",
-            "model.stem_layers=2",
+            "model.mean=[0.286,0.286,0.286]",
+            "model.deviation=[0.353,0.353,0.353]",
             "augment.rand_augment=0",
             "augment.erase=0.25",
             "augment.crop=2",
@@ -58,12 +60,12 @@ def main() -> None:
     parser.add_argument("keys", nargs="*", help="other keys of the recipe: for a try")
     parser.add_argument("--data", type=Path, help="the archive, or the folder of idx files")
     parser.add_argument("--minutes", type=float, default=8.0, help="0: as many updates as the recipe says")
-    parser.add_argument("--choose", action="store_true", help="keep a tenth of the training images back and score that")
+    parser.add_argument("--choose", action="store_true", help="keep 2,500 of the training images back and score these")
     parser.add_argument("--work", type=Path, default=Path("/tmp/cifar"))
     parser.add_argument("--out", type=Path)
-    with_kernels(parser)
+    without_kernels(parser)
     chosen = parser.parse_intermixed_args()
-    turn_on(chosen.kernels)
+    turn_off(chosen.without)
     settings, work = SETTINGS[chosen.which], chosen.work / chosen.which
     shutil.rmtree(work, ignore_errors=True)
     if chosen.which == "fashion":
@@ -74,7 +76,9 @@ def main() -> None:
         train, test = place / "train", place / "test"
     keys = [f'data.train.images=["{train}"]', *settings["keys"], *chosen.keys]
     # what is kept back decides nothing but which settings are taken: the last checkpoint is the one that is tested
-    keys += ["data.hold_out=2500"] if chosen.choose else ["data.hold_out=100", "training.validate_every=1000000"]
+    keys += (
+        ["data.hold_out=2500"] if chosen.choose else ["data.hold_out=100", *(f"training.{key}=1000000" for key in ONCE)]
+    )
     began = time.perf_counter()
     model = api.train(recipes.read(settings["recipe"], keys), work, minutes=chosen.minutes or None, report=False)
     results: dict[str, Any] = {

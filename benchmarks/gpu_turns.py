@@ -53,14 +53,14 @@ class Trains:
 KERNELS = {"short": short_attention, "norm": norm, "gelu": gelu}
 
 
-def with_kernels(parser: argparse.ArgumentParser) -> None:
-    """An option that turns kernels on which wait for a model that has learned with them."""
-    parser.add_argument("--kernels", nargs="*", default=[], choices=KERNELS, help="turn these on, too")
+def without_kernels(parser: argparse.ArgumentParser) -> None:
+    """An option that turns kernels off, to see what they give."""
+    parser.add_argument("--without", nargs="*", default=[], choices=KERNELS, help="turn these kernels off")
 
 
-def turn_on(names: Sequence[str]) -> None:
+def turn_off(names: Sequence[str]) -> None:
     for name in names:
-        KERNELS[name].ON_A_GPU = True
+        KERNELS[name].ON_A_GPU = False
 
 
 def synchronize(device: torch.device) -> None:

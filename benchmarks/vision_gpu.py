@@ -27,7 +27,7 @@ from torch.nn import functional as F
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-from gpu_turns import Trains, in_turns, kernels_of, memory, synchronize, table, turn_on, with_kernels, write  # noqa: E402
+from gpu_turns import Trains, in_turns, kernels_of, memory, synchronize, table, turn_off, without_kernels, write  # noqa: E402
 from jumok.data.images.augment import Augment  # noqa: E402
 from jumok.data.images.order import Order  # noqa: E402
 from jumok.data.images.sources import RawImage  # noqa: E402
@@ -142,9 +142,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--profile", action="store_true", help="the kernels of a step of the first engine")
     parser.add_argument("--out", type=Path)
-    with_kernels(parser)
+    without_kernels(parser)
     chosen = parser.parse_args()
-    turn_on(chosen.kernels)
+    turn_off(chosen.without)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.matmul.allow_tf32 = True
     peak = matmul_peak(device, torch.bfloat16)

@@ -125,7 +125,7 @@ def test_what_does_not_fit_leaves_nothing_behind(ask: Ask, tmp_path: Path) -> No
     save_file(weights, theirs / "model.safetensors")
     refused(ask("import", "hf", theirs, "--run", run), "not numbers", "encoder.norm.bias")
     refused(ask("import", "timm", tmp_path / "nowhere", "--run", run), "no such file")
-    refused(ask("import", "hf", tmp_path / "nowhere", "--run", run), "no config.json")
+    refused(ask("import", "hf", tmp_path / "nowhere", "--run", run), "no such folder", "Nothing is downloaded")
     assert not run.parent.exists()
 
 

@@ -26,9 +26,8 @@ LENGTHS = [1, 5, 16, 17, 33, 49, 64, 65, 80, 81, 97, 128]
 
 
 @pytest.fixture(autouse=True)
-def _full_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+def _full_precision() -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
-    monkeypatch.setattr("jumok.layers.short_attention.ON_A_GPU", True)
     assert HAS_TRITON, "PyTorch for CUDA brings Triton along"
 
 
@@ -36,6 +35,15 @@ def with_gradient(attend: Callable[[Tensor, float], Tensor], qkv: Tensor, pull: 
     leaf = qkv.detach().clone().requires_grad_()
     out = attend(leaf, scale)
     return [out.detach(), *torch.autograd.grad(out, leaf, pull)]
+
+
+@pytest.mark.parametrize("tokens", LENGTHS)
+def test_the_gradient_of_the_bias_is_the_sum(tokens: int) -> None:
+    qkv, pull = inputs_of(tokens, 64, torch.bfloat16, batch=50)
+    leaf, bias = qkv.requires_grad_(), torch.randn(qkv.shape[2:], device="cuda", requires_grad=True)
+    d_qkv, d_bias = torch.autograd.grad(short_attention(leaf, 0.125, bias), (leaf, bias), pull)
+    total = d_qkv.double().sum((0, 1))
+    torch.testing.assert_close(d_bias.double(), total, atol=5e-3 * float(total.abs().max()) + 1e-2, rtol=1e-2)
 
 
 def fused(qkv_BT3HD: Tensor, scale: float) -> Tensor:

@@ -16,6 +16,7 @@ from torch import nn
 from jumok import api
 from jumok import recipe as recipes
 from jumok.data.batch import Sequences
+from jumok.data.rows import framed
 from jumok.errors import BadInput, Failure
 from jumok.interop import export_huggingface as exporting
 from jumok.interop.export_huggingface import export_huggingface
@@ -23,7 +24,7 @@ from jumok.models.bert import Bert, HiddenWords
 from jumok.models.reader import TextLabeller, WordLabeller
 from jumok.recipe import BertSection
 from jumok.tasks.vocabulary import save_tokenizers
-from jumok.text.tokenizer import train_tokenizer
+from jumok.text.tokenizer import Tokenizer, train_tokenizer
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
@@ -200,8 +201,48 @@ def test_other_vocabularies(tmp_path: Path, kind: str) -> None:
     run = reading_run(tmp_path / "run", "classification", tokenizer=kind)
     export_huggingface(run, tmp_path / "out")
     tokenizer, model = theirs(tmp_path / "out", "BertForSequenceClassification")
-    texts = [some_text() for _ in range(5)]
-    close(model(**tokenizer(texts, return_tensors="pt", padding=True)).logits, api.load(run.path).scores(texts))
+    texts = [some_text() for _ in range(5)]  # cut into letters, one of twenty is longer than what is read
+    given = tokenizer(texts, return_tensors="pt", padding=True, truncation=True)
+    close(model(**given).logits, api.load(run.path).scores(texts))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_long_texts_are_read_as_the_card_says(tmp_path: Path, kind: str, task: str) -> None:
+    """Nothing is cut off there unless it is asked for, and a text's scores would be those of another text."""
+    run = reading_run(tmp_path / "run", task, tokenizer=kind)
+    (told,) = (note for note in export_huggingface(run, tmp_path / "out") if "more than 32 tokens" in note)
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert told in card
+    text = " ".join(some_text() for _ in range(20))
+    usage = card.split("```python\n")[1].split("```")[0]
+    names: dict[str, Any] = {}
+    exec(usage.replace("FOLDER", str(tmp_path / "out")).replace("a text", text), names)
+    loaded = api.load(run.path, "cpu")
+    close(names["output"].logits, [loaded.measure([text])] if task == "regression" else loaded.scores([text]))
+    assert len(names["tokenizer"](text)["input_ids"]) > 40 >= len(names["tokenizer"](text, truncation=True)[0])
+
+
+@pytest.mark.parametrize("limit", [31, 32])
+def test_of_two_long_texts_one_token_may_be_another(tmp_path: Path, limit: int) -> None:
+    """Both take from the longer one. Where both are too long and an odd number is left, the note tells what differs."""
+    run = reading_run(tmp_path / "run", "classification", two=True)
+    recipe = (tmp_path / "run" / "recipe.yaml").read_text()
+    (tmp_path / "run" / "recipe.yaml").write_text(recipe.replace("max_length: 32", f"max_length: {limit}"))
+    notes = export_huggingface(run, tmp_path / "out")
+    assert any("one token more of the first" in note for note in notes) == (limit == 32)
+    tokenizer = theirs(tmp_path / "out", "BertForSequenceClassification")[0]
+    ours = Tokenizer.load(run.tokenizer / "text")
+    for first in (1, 5, 13, 14, 15, 16, 40):
+        for second in (1, 5, 13, 14, 15, 16, 40):
+            pair = " ".join(["read"] * first), " ".join(["it"] * second)
+            given = tokenizer(*pair, truncation=True)
+            found, segments, _ = framed(*ours.encode(pair), ours.specials, limit)
+            if limit == 32 and 14 < first <= second:
+                assert sum(segments) == sum(given["token_type_ids"]) - 1 == 15
+            else:
+                assert (given["input_ids"], given["token_type_ids"]) == (found, segments)
 
 
 @pytest.mark.parametrize(
@@ -241,15 +282,41 @@ def test_one_wrong_number_is_noticed(tmp_path: Path, task: str, monkeypatch: pyt
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 
-def test_words_that_are_cut_otherwise_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def without(kind: str, content: Any) -> None:
+    steps = content["normalizer"]["normalizers"]
+    content["normalizer"]["normalizers"] = [step for step in steps if step["type"] != kind]
+
+
+def swapped(content: Any) -> None:
+    vocabulary = content["model"]["vocab"]
+    one, other = random.sample([token for token in vocabulary if token.isalpha()], 2)
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+
+
+SPOILED: dict[str, Any] = {
+    "case": lambda content: content.update(normalizer={"type": "Lowercase"}),
+    "spaces": lambda content: without("Replace", content),
+    "composed": lambda content: without("NFC", content),
+    "ends of long words": lambda content: content["model"].update(max_input_chars_per_word=99),
+    "two ids": swapped,
+    "frame": lambda content: content["post_processor"]["pair"].pop(),
+}
+
+
+@pytest.mark.parametrize("what", [*SPOILED, "limit"])
+def test_words_that_are_cut_otherwise_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     run = reading_run(tmp_path / "run", "classification")
     honest = exporting.outgoing_bert
 
     def spoiled(*given: Any) -> Any:
         made = honest(*given)
-        content = json.loads(made.files["tokenizer.json"])
-        content["normalizer"] = {"type": "Lowercase"}
-        made.files["tokenizer.json"] = json.dumps(content)
+        file = "tokenizer_config.json" if what == "limit" else "tokenizer.json"
+        content = json.loads(made.files[file])
+        if what == "limit":
+            content["model_max_length"] += 1
+        else:
+            SPOILED[what](content)
+        made.files[file] = json.dumps(content)
         return made
 
     monkeypatch.setattr(exporting, "outgoing_bert", spoiled)

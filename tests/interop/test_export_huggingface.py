@@ -216,7 +216,7 @@ def test_the_card_tells_what_the_run_knows(tmp_path: Path) -> None:
     notes = export_huggingface(run, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     for words in (
-        "# my shapes", "pipeline_tag: image-classification", "drawn: shapes", "| accuracy | 0.8125 |", "patch:",
+        "# my shapes", "pipeline_tag: image-classification", "drawn: shapes", "| accuracy | 0.8125 |", "kind: vit",
         f"model.safetensors: `{sha256(tmp_path / 'out' / 'model.safetensors')}`", notes[-1],
         "ViTForImageClassification.from_pretrained",
     ):  # fmt: skip
@@ -244,10 +244,12 @@ def test_a_difference_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_only_an_export_is_written_over(tmp_path: Path) -> None:
     run, out = image_run(tmp_path / "run"), tmp_path / "deep" / "out"
     export_huggingface(run, out)
-    (out / "config.json").write_text("old")
     export_huggingface(run, out)
-    assert json.loads((out / "config.json").read_text())["model_type"] == "vit"
     assert [path.name for path in out.parent.iterdir()] == ["out"]
+    (out / "config.json").write_text("mine")
+    with pytest.raises(BadInput, match=r"config\.json came there, or changed"):
+        export_huggingface(run, out)
+    assert (out / "config.json").read_text() == "mine"
     with pytest.raises(BadInput, match="no export of jumok"):
         export_huggingface(run, tmp_path / "run")
     (tmp_path / "file").write_text("x")

@@ -14,7 +14,7 @@ from seeded import seed  # noqa: F401
 
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput
-from jumok.interop.huggingface import Imported, read_checkpoint
+from jumok.interop.huggingface import Imported, kind_of, read_checkpoint
 from jumok.models.bert import Bert, HiddenWords
 
 transformers = pytest.importorskip("transformers")
@@ -238,3 +238,46 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     read_checkpoint(tmp_path)
     (tmp_path / "vocab.txt").unlink()
     refused(tmp_path, "no tokenizer there")
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("BertForSequenceClassification", True), ("BertForQuestionAnswering", True), ("BertModel", False)],
+)
+def test_a_head_that_is_left_behind_is_said_loudly(tmp_path: Path, kind: str, told: bool) -> None:
+    save(tmp_path, kind)
+    assert any("NOT taken over" in note for note in read_checkpoint(tmp_path).notes) == told
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "it is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "the pointer of Git LFS"),
+        (b"<!doctype html><html>", "not a safetensors file"),
+    ],
+)
+def test_what_came_instead_of_the_weights_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+    save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(content)
+    refused(tmp_path, told)
+
+
+def test_a_name_of_the_hub_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="Nothing is downloaded here"):
+        kind_of(tmp_path / "bert-base-uncased")
+
+
+def test_a_header_whose_length_begins_like_a_page_is_read(tmp_path: Path) -> None:
+    """60 is "<" and 123 is "{": any byte may come first in a length."""
+    save(tmp_path)
+    weights = tmp_path / "model.safetensors"
+    whole = weights.read_bytes()
+    length = int.from_bytes(whole[:8], "little")
+    for wanted in (60, 123):
+        more = (wanted - length) % 256
+        weights.write_bytes(
+            (length + more).to_bytes(8, "little") + whole[8 : 8 + length] + b" " * more + whole[8 + length :]
+        )
+        assert weights.read_bytes()[0] == wanted
+        read_checkpoint(tmp_path)

@@ -67,6 +67,7 @@ def test_there_and_back_bit_for_bit(tmp_path: Path, dice: random.Random, kind: s
     notes = export_marian(RunFolder.open(tmp_path / "run"), tmp_path / "out")
     assert notes[-1].startswith("checked: max|Δ|")
     assert "20 of 20" in notes[-1]
+    assert notes[-1].endswith("texts are cut alike")
     assert same_tensors(tmp_path / "hf", tmp_path / "out")
     for file in (tmp_path / "hf").iterdir():
         if file.name != "model.safetensors":
@@ -119,6 +120,7 @@ def test_a_run_of_ours(tmp_path: Path, dice: random.Random, keys: list[str], joi
     run = own_run(tmp_path / "run", dice, *keys, kind=kind, joint=joint)
     notes = export_marian(run, tmp_path / "out")
     assert notes[-1].startswith("checked: max|Δ|")
+    assert notes[-1].endswith("texts are cut alike")
     assert "33.25" in (tmp_path / "out" / "README.md").read_text()
     source, target = (tmp_path / "out", tmp_path / "out" if joint else tmp_path / "out" / "target")
     ours = run.tokenizer / "source"
@@ -137,13 +139,13 @@ def test_a_run_of_ours(tmp_path: Path, dice: random.Random, keys: list[str], joi
 @pytest.mark.parametrize(
     ("key", "told"),
     [
-        ("model.norm=pre", "model.norm is pre"),
-        ("model.position=rotary", "model.position is rotary"),
-        ("model.position=sinusoidal", "model.position is sinusoidal"),
-        ("model.activation=swiglu", "model.activation is swiglu"),
-        ("model.norm_kind=rms", "model.norm_kind is rms"),
-        ("model.key_value_heads=2", "model.key_value_heads is 2"),
-        ("model.final_norm=true", "model.final_norm is True"),
+        ("model.norm=pre", r"model\.norm: pre"),
+        ("model.position=rotary", r"model\.position: rotary"),
+        ("model.position=sinusoidal", r"model\.position: sinusoidal"),
+        ("model.activation=swiglu", r"model\.activation: swiglu"),
+        ("model.norm_kind=rms", r"model\.norm_kind: rms"),
+        ("model.key_value_heads=2", r"model\.key_value_heads: 2"),
+        ("model.final_norm=true", r"model\.final_norm: true"),
     ],
 )
 def test_what_marian_cannot_say_is_named(tmp_path: Path, dice: random.Random, key: str, told: str) -> None:
@@ -151,6 +153,22 @@ def test_what_marian_cannot_say_is_named(tmp_path: Path, dice: random.Random, ke
     with pytest.raises(BadInput, match=told):
         export_marian(run, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_all_that_marian_cannot_say_is_named_at_once(tmp_path: Path, dice: random.Random) -> None:
+    run = own_run(tmp_path / "run", dice, "model.norm=pre", "model.position=rotary")
+    with pytest.raises(BadInput, match=r"model\.norm: pre .*post.*, model\.position: rotary .*sinusoidal-halves"):
+        export_marian(run, tmp_path / "out")
+
+
+def test_the_card_says_what_to_decode_with_and_no_paths(tmp_path: Path, dice: random.Random) -> None:
+    pytest.importorskip("transformers")
+    run = own_run(tmp_path / "run", dice, "model.tie_embeddings=target", joint=False)
+    told = export_marian(run, tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert any("decoded with the tokenizer in target/" in note for note in told)
+    assert 'from_pretrained("FOLDER/target")' in card
+    assert str(tmp_path) not in card
 
 
 def test_a_failed_check_leaves_nothing(tmp_path: Path, dice: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,6 +180,28 @@ def test_a_failed_check_leaves_nothing(tmp_path: Path, dice: random.Random, monk
 
     monkeypatch.setattr(marian_export, "config_of", another)
     with pytest.raises(Failure, match="not the same model"):
+        export_marian(run, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_words_that_are_cut_otherwise_are_noticed(
+    tmp_path: Path, dice: random.Random, monkeypatch: pytest.MonkeyPatch, side: str
+) -> None:
+    run = own_run(tmp_path / "run", dice, "model.tie_embeddings=target", kind="unigram", joint=False)
+    honest = marian_export._fast_tokenizer
+    spoiled = marian_export.Tokenizer.load(run.tokenizer / side).content
+
+    def another(tokenizer: marian_export.Tokenizer, recipe: Any) -> dict[str, str]:
+        files = honest(tokenizer, recipe)
+        if tokenizer.content == spoiled:
+            content = json.loads(files["tokenizer.json"])
+            content["normalizer"]["normalizers"] = content["normalizer"]["normalizers"][1:]  # nothing is composed
+            files["tokenizer.json"] = json.dumps(content)
+        return files
+
+    monkeypatch.setattr(marian_export, "_fast_tokenizer", another)
+    with pytest.raises(Failure, match="is cut otherwise there"):
         export_marian(run, tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 

@@ -221,10 +221,12 @@ def test_what_is_there_is_only_replaced_if_it_is_an_export(tmp_path: Path) -> No
         export_onnx(run, out)
     assert [path.name for path in out.iterdir()] == ["thesis.txt"]
     export_onnx(run, tmp_path / "other")
-    (tmp_path / "other/left.txt").write_text("of before")
     export_onnx(run, tmp_path / "other")
-    assert not (tmp_path / "other/left.txt").exists()
     assert left(tmp_path) == ["other", "out"]
+    (tmp_path / "other/more.txt").write_text("mine too")
+    with pytest.raises(BadInput, match=r"more\.txt came there"):
+        export_onnx(run, tmp_path / "other")
+    assert (tmp_path / "other/more.txt").read_text() == "mine too"
 
 
 def test_a_graph_that_says_something_else_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

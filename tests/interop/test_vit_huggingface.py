@@ -192,6 +192,8 @@ def test_images_are_brought_to_size_as_they_do_it(tmp_path: Path) -> None:
     assert not [note for note in read_vit(tmp_path).notes if "brings" in note]
     file.write_text(json.dumps({**kept, "size": 16}))
     assert any("brings images to 16 × 16" in note for note in read_vit(tmp_path).notes)
+    file.write_text(json.dumps({**kept, "resample": 2}))
+    assert any("resample 2, jumok with 3 (bicubic)" in note for note in read_vit(tmp_path).notes)
     middle = {"do_center_crop": True, "crop_size": {"height": 8, "width": 8}, "size": {"shortest_edge": 10}}
     file.write_text(json.dumps({**kept, **middle}))
     found = read_vit(tmp_path)

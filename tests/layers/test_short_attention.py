@@ -30,6 +30,17 @@ def with_gradient(attend: Callable[[Tensor, float], Tensor], qkv: Tensor, pull: 
     return [out.detach(), *torch.autograd.grad(out, leaf, pull)]
 
 
+@pytest.mark.parametrize("tokens", [1, 5, 64, 65, 66, 97])
+def test_the_gradient_of_the_bias_is_the_sum(tokens: int) -> None:
+    """By the kernel where it is there, else the written-out way."""
+    qkv, pull, scale = inputs_of(tokens, 24)
+    bias, leaf = torch.randn(qkv.shape[2:], requires_grad=True), qkv.requires_grad_()
+    out = short_attention.short_attention(leaf, scale, bias)
+    torch.testing.assert_close(out, written_out(qkv, scale), atol=1e-5, rtol=1e-5)  # it is in qkv already
+    d_qkv, d_bias = torch.autograd.grad(out, (leaf, bias), pull)
+    torch.testing.assert_close(d_bias, d_qkv.sum((0, 1)), atol=1e-4, rtol=1e-4)
+
+
 def inputs_of(tokens: int, width: int, heads: int = 2) -> tuple[Tensor, Tensor, float]:
     return torch.randn(2, tokens, 3, heads, width), torch.randn(2, tokens, heads, width), 1.3 * width**-0.5
 
@@ -85,7 +96,7 @@ def test_several_heads_in_a_program(together: int) -> None:
     qkv, pull, scale = inputs_of(65, 16, heads=4)
     tiles = short_triton.Tiles(together)
     out, level = short_triton.forward(qkv, scale, tiles)
-    found = out, short_triton.backward(pull, qkv, level, scale, tiles)
+    found = out, short_triton.backward(pull, qkv, level, scale, tiles)[0]
     for one, other in zip(found, with_gradient(written_out, qkv, pull, scale), strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
@@ -115,7 +126,7 @@ def test_pytorch_agrees_that_it_is_an_operator() -> None:
     from jumok.layers.short_triton import _forward_op
 
     qkv, _, scale = inputs_of(17, 16)
-    torch.library.opcheck(_forward_op, (qkv.requires_grad_(), scale))
+    torch.library.opcheck(_forward_op, (qkv.requires_grad_(), torch.randn(qkv.shape[2:], requires_grad=True), scale))
 
 
 @interpreted
@@ -140,9 +151,9 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[torch.Size]:
     """Shapes of what went through, on a machine that would take it. What does the work is the written-out way."""
     found: list[torch.Size] = []
 
-    def noted(qkv: Tensor, scale: float) -> Tensor:
+    def noted(qkv: Tensor, scale: float, bias: Tensor) -> Tensor:
         found.append(qkv.shape)
-        return written_out(qkv, scale)
+        return short_attention.short_attention(qkv, scale, bias)
 
     monkeypatch.setattr(multihead, "short_attention", noted)
     monkeypatch.setattr(multihead, "suits_short", lambda x, width: x.size(1) <= 128)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jumok.errors import BadInput
 from jumok.inspect.record import record
+from jumok.models import permuted
 from jumok.models.permuted import NO_CHARACTER, PermutedRecognizer, earlier, first_end
 from jumok.recipe.recognition import CharsetSection, RecognizerSection
 from jumok.text.charset import Charset
@@ -41,9 +42,9 @@ def model_of(charset: Charset = LETTERS, **keys: Any) -> PermutedRecognizer:
     return model.eval()
 
 
-def images_of(count: int) -> Tensor:
+def images_of(count: int, wide: int = 40) -> Tensor:
     """Columns of random greys: noise alone would look the same in all."""
-    return torch.randint(0, 256, (count, 1, 1, 40), dtype=torch.uint8).repeat(1, 1, 16, 1)
+    return torch.randint(0, 256, (count, 1, 1, wide), dtype=torch.uint8).repeat(1, 1, 16, 1)
 
 
 def words_of(charset: Charset, lengths: list[int]) -> tuple[Tensor, Tensor]:
@@ -327,3 +328,59 @@ def test_recording_changes_nothing() -> None:
         watched = model.read(images)
     assert torch.equal(plain.ids, watched.ids)
     torch.testing.assert_close(plain.log_probs, watched.log_probs)
+
+
+# ------------------------------------------------------------ what is left out on a CPU
+
+
+def often_ending(count: int, **keys: Any) -> tuple[PermutedRecognizer, Tensor]:
+    """A model whose words end at places of their own, some early, some late; and pictures."""
+    model, images = model_of(max_length=20, image=(16, 96), ctc=0, **keys), images_of(count, 96)
+    hidden_BSD = model.encoder(images)
+    pictures = model.pictures(hidden_BSD)
+    ids_BS = torch.randint(4, LETTERS.size, (count, model.places))
+    ids_BS[:, 0] = START
+    state_BTD = model.decoded(model.queries(count), model.content(ids_BS), pictures, None)
+    (scores_BTV,) = model.head.scores(state_BTD)
+    rest_BT = scores_BTV[..., 4:].amax(dim=-1) - scores_BTV[..., END]
+    bias = model.head.map.bias
+    with torch.no_grad():
+        bias[END] += rest_BT.flatten().quantile(0.15)  # about every seventh place is the last
+    return model, images
+
+
+@torch.no_grad()
+def test_words_that_have_ended_are_left_out_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: set[int] = set()
+    for _ in range(5):
+        model, images = often_ending(40)
+        found = model.read(images)
+        monkeypatch.setattr(permuted, "FEWER", -1.0)  # all rows to the end
+        monkeypatch.setattr(permuted, "ROOMS", ())  # all places
+        whole = model.read(images)
+        monkeypatch.undo()
+        assert torch.equal(found.ids, whole.ids)
+        assert torch.equal(found.lengths, whole.lengths)
+        torch.testing.assert_close(found.log_probs, whole.log_probs, **CLOSE)
+        torch.testing.assert_close(found.ending, whole.ending, **CLOSE)
+        lengths |= set(found.lengths.tolist())
+    assert len(lengths) > 6
+    assert min(lengths) < 5
+    assert max(lengths) > 8
+
+
+@torch.no_grad()
+def test_a_word_that_becomes_longer_than_its_room_is_done_again() -> None:
+    model, images = often_ending(30)
+    model.head.map.bias[END] -= 4  # they seldom end now
+    pictures = model.pictures(model.encoder(images))
+    ids_BT, _ = model._written(pictures)
+    ids_BT[:, 5:] = END  # cut off: looked at again, many do not end there
+    found, log_probs = model._refined_by_length(ids_BT, pictures)
+    whole, whole_log_probs = model._refined(ids_BT, pictures)
+    ends = first_end(whole)
+    assert int(ends.max()) >= permuted.ROOMS[0], "none became longer: nothing is tested"
+    assert torch.equal(first_end(found), ends)
+    for row, end in enumerate(ends.tolist()):
+        assert torch.equal(found[row, : end + 1], whole[row, : end + 1])
+        torch.testing.assert_close(log_probs[row, : end + 1], whole_log_probs[row, : end + 1], **CLOSE)

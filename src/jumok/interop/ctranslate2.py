@@ -99,7 +99,7 @@ class Chosen:
 def export_ct2(run: RunFolder, out: Path, precision: str, probe: Sequence[str] = ()) -> list[str]:
     """Write a run for CTranslate2; what its user should know, the check last. `probe`: sentences to check it with."""
     check_precision(precision)
-    check_out(out)
+    check_out(out, "ct2")
     library()
     notes: list[str] = []
     chosen = Chosen.of(run, notes.append)

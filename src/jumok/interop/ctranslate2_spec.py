@@ -54,10 +54,16 @@ def check_precision(precision: str) -> None:
 def refuse_foreign(model: EncoderDecoder) -> Transformer:
     """Say which key of the recipe asks for something that CTranslate2 does not have."""
     if not isinstance(model, Transformer):
-        raise BadInput("model.kind: CTranslate2 runs Transformers only, not recurrent models. Use --engine torch")
+        raise BadInput(
+            "model.kind: CTranslate2 runs Transformers only, not recurrent models. Use --engine torch or onnx "
+            "(jumok export onnx)"
+        )
     section = model.section
     if section.reader is not None:
-        raise BadInput("model.reader: CTranslate2 has no translator whose source a BERT reads. Use --engine torch")
+        raise BadInput(
+            "model.reader: CTranslate2 has no translator whose source a BERT reads. Use --engine torch or onnx "
+            "(jumok export onnx)"
+        )
     if section.position == "relative":
         raise BadInput(
             "model.position relative: CTranslate2 shares no learned biases of distances as this model has them. Use "

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from jumok.data.batch import Sequences
 from jumok.errors import BadInput
 from jumok.interop.bert import COUNTED, HIDDEN_WORDS, NAMES
-from jumok.interop.export_tokenizer import cut_otherwise, tokenizer_files
+from jumok.interop.cuts import cut_otherwise
+from jumok.interop.export_tokenizer import tokenizer_files
 from jumok.interop.origin import has, was_there
 from jumok.interop.outgoing import ROWS, Compared, Outgoing, labels, load_run, refuse
 from jumok.interop.run_folder import HEADLESS
@@ -60,6 +61,7 @@ def outgoing_bert(run: RunFolder, recipe: Recipe) -> Outgoing:
         files |= _sentence_files(section, limit)
     if section.activation_dropout:
         notes.append("model.activation_dropout has no place there; it matters only for who goes on training")
+    notes.append(_about_long_texts(run, recipe, architecture, limit))
     scale = _scale(run, recipe)
     head = getattr(model, "head", None)
     if scale is not None and isinstance(head, Likeness):
@@ -230,6 +232,25 @@ def _sentence_files(section: BertSection, limit: int) -> dict[str, str]:
     }
 
 
+def _about_long_texts(run: RunFolder, recipe: Recipe, architecture: str, limit: int) -> str:
+    """Their tokenizer cuts nothing off unless it is told to; what is said then of a long text, is said of another."""
+    assert isinstance(recipe.model, BertSection)
+    long, positions = f"a text of more than {limit} tokens", recipe.model.max_positions
+    theirs = f"takes it whole, up to {positions} tokens" if positions > limit else "has no positions for it"
+    if recipe.task in ("tagging", "answering"):
+        return f"{long} is read here in windows; transformers {theirs}"
+    if architecture in ("BertForMaskedLM", "BertForPreTraining"):
+        return f"{long} is refused here; transformers {theirs}"
+    told = f"{long} loses its end here; transformers does the same with truncation=True, and else {theirs}"
+    together = architecture == "BertForSequenceClassification" and read_labels(run.path / LABELS).get("pairs", True)
+    if together and limit % 2 == 0:  # an odd number is left for the words of both
+        told += (
+            ". Of two texts that are both too long jumok keeps one token more of the first, transformers of the longer "
+            "one, or of the second where they are alike"
+        )
+    return told
+
+
 def _about_likeness(head: Likeness, scale: Numbers) -> str:
     slope, shift = float(head.scale) * scale.scale, float(head.shift) * scale.scale + scale.mean
     return (
@@ -239,12 +260,13 @@ def _about_likeness(head: Likeness, scale: Numbers) -> str:
 
 
 def _usage(architecture: str, section: BertSection) -> str:
+    shortened = ", truncation=True" if architecture in ("BertModel", "BertForSequenceClassification") else ""
     lines = [
         f"from transformers import AutoTokenizer, {architecture}",
         "",
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         f'model = {architecture}.from_pretrained("FOLDER").eval()',
-        'output = model(**tokenizer("a text", return_tensors="pt"))',
+        f'output = model(**tokenizer("a text", return_tensors="pt"{shortened}))',
     ]
     if architecture == "BertModel":
         vector = "output.last_hidden_state.mean(dim=1)" if section.pooling == "mean" else "output.pooler_output"

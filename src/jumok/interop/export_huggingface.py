@@ -32,7 +32,7 @@ WEIGHTS, CARD = "model.safetensors", "README.md"
 
 def export_huggingface(run: RunFolder, out: Path) -> list[str]:
     """The run as a folder that `transformers` loads. Gives what its user should know; the last is the check."""
-    check_out(out)
+    check_out(out, "hf")
     recipe = run.recipe()
     if isinstance(recipe.model, VitSection) and recipe.task == "vision":
         made = outgoing_vit(run, recipe)
@@ -107,5 +107,6 @@ def _checked(made: Outgoing, folder: Path) -> str:
     if not difference <= LARGEST * value:
         raise Failure(f"{told}, more than {LARGEST * value:.0e}; nothing is left of it")
     if otherwise is not None:
-        raise Failure(f'transformers cuts "{otherwise}" into other tokens than jumok; nothing is left of it')
-    return f"checked: {told} (allowed: {LARGEST * value:.0e}); {agreement:.1%} of the largest scores are the same"
+        raise Failure(f"transformers cuts {otherwise} into other tokens than jumok; nothing is left of it")
+    cuts = "" if made.same_words is None else "; texts are cut alike"
+    return f"checked: {told} (allowed: {LARGEST * value:.0e}); {agreement:.1%} of the largest scores are the same{cuts}"

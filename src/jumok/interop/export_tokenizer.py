@@ -10,14 +10,9 @@ from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any
 
-import torch
-
-from jumok.data.rows import framed
 from jumok.interop.wordpiece import PLAIN, ROLES, SETTINGS, nobody
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.wordpiece import KIND, LONGEST_WORD
-
-TEXTS, WORDS = 32, 12  # that are cut by both
 
 
 def tokenizer_files(tokenizer: Tokenizer, limit: int, notes: list[str]) -> dict[str, str]:
@@ -57,22 +52,6 @@ def tokenizer_files(tokenizer: Tokenizer, limit: int, notes: list[str]) -> dict[
         else:
             notes.append("vocab.txt is left out: not every line of it would be the id of its token")
     return files
-
-
-def cut_otherwise(tokenizer: Tokenizer, theirs: Any, limit: int) -> str | None:
-    """A text (of some random ones, alone and in pairs) that their tokenizer cuts into other tokens than ours does."""
-    rows = torch.randint(tokenizer.size, (TEXTS, WORDS)).tolist()
-    texts = tokenizer.decode(rows)
-    ids = tokenizer.encode(texts)
-    for number, text in enumerate(texts):
-        other = (number + 1) % TEXTS if number % 2 else None
-        expected, segments, _ = framed(
-            ids[number], None if other is None else ids[other], tokenizer.specials, 3 * limit + 6 * len(text)
-        )
-        found = theirs(text, None if other is None else texts[other], truncation=False)
-        if list(found["input_ids"]) != expected or list(found["token_type_ids"]) != segments:
-            return text
-    return None
 
 
 def _leave_out_names_of_nobody(tokenizer: Tokenizer, content: dict[str, Any]) -> None:

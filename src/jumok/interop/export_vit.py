@@ -18,7 +18,7 @@ from jumok.interop.bert import COUNTED
 from jumok.interop.origin import class_token, has
 from jumok.interop.outgoing import ROWS, Compared, Outgoing, labels, load_run, refuse
 from jumok.interop.vit import BLOCK, LAST_NORM, POOLED_NORM, SCORES, STEM, with_kinds
-from jumok.interop.vit_huggingface import LAYER, PREPROCESSOR
+from jumok.interop.vit_huggingface import BICUBIC, LAYER, PREPROCESSOR
 from jumok.layers.position import SinusoidalGrid
 from jumok.models.vit import ImageLabeller
 from jumok.recipe import Recipe, VitSection
@@ -34,7 +34,6 @@ NAMES = with_kinds(
         **{f"{BLOCK}.{ours}": f"encoder.layer.{{}}.{theirs}" for ours, (theirs, _) in LAYER.items()},
     }
 )
-BICUBIC = 3
 
 
 def outgoing_vit(run: RunFolder, recipe: Recipe) -> Outgoing:

@@ -15,7 +15,7 @@ from torch import Tensor
 from jumok.errors import BadInput
 from jumok.interop.bert import COUNTED, NAMES, encoder_weights, hidden_words_weights, section_of
 from jumok.interop.json_file import read_object
-from jumok.interop.tensors import read_tensors, tensor_files
+from jumok.interop.tensors import not_read, read_tensors, tensor_files
 from jumok.interop.wordpiece import filled, tokenizer_of
 from jumok.recipe import BertSection
 from jumok.text.tokenizer import Tokenizer
@@ -24,6 +24,7 @@ WORDS, WORDS_AGAIN, BIAS_AGAIN = "embedding.weight", "cls.predictions.decoder.we
 KINDS = ("bert", "vit", "marian")
 POOLER = ("pooler.weight", "pooler.bias")
 HEAD = ("transform.weight", "transform.bias", "norm.weight", "norm.bias", "bias")
+HEADS = ("classifier.", "qa_outputs.")  # of work that a BERT was fine-tuned for
 COUNTED_OUT = "embeddings.position_ids"  # 0, 1, 2, …
 # the keys of config.json that a tensor's sizes are; of all others every size is hidden_size
 SIZES = {
@@ -60,6 +61,11 @@ class Imported:
 def kind_of(folder: Path) -> str:
     """Which kind of model a checkpoint's folder holds: bert, vit or marian."""
     where = folder / "config.json"
+    if not folder.is_dir():
+        raise BadInput(
+            f"{folder}: there is no such folder. Nothing is downloaded here: fetch the checkpoint first (hf download "
+            "NAME --local-dir FOLDER), and give its folder"
+        )
     if not where.is_file():
         raise BadInput(f"{folder}: no config.json there; a checkpoint of Hugging Face is a folder that has one")
     config = read_object(where)
@@ -100,9 +106,12 @@ def read_checkpoint(folder: Path) -> Imported:
     # what only repeats the word vectors and their bias is not missed
     copies = {WORDS_AGAIN, BIAS_AGAIN} if head else set()
     ignored = [name for name in files if name not in used | copies and not name.endswith(COUNTED_OUT)]
-    if ignored:
-        more = ", …" if len(ignored) > 3 else ""
-        notes.append(f"{len(ignored)} tensors are not read: {', '.join(ignored[:3])}{more}")
+    notes += not_read(ignored)
+    if any(name.startswith(HEADS) for name in ignored):
+        notes.append(
+            "what it was fine-tuned for (its classifier, tagger or question answerer) is NOT taken over: the run reads "
+            "texts, and learns such work anew with jumok train classify|tag|answer --start RUN"
+        )
     tensors = read_tensors(files, used)
     for ours, theirs in (*encoder.items(), *head.items()):
         _check_shape(tensors[theirs], ours, f"{files[theirs]}: {theirs}", config)

@@ -21,7 +21,7 @@ from jumok.errors import BadInput
 from jumok.interop.json_file import read_object, read_object_if_there
 from jumok.interop.marian_config import not_searched, search_of, section_of, shares, target_rows
 from jumok.interop.marian_tokenizer import Vocabulary, read_vocabularies
-from jumok.interop.tensors import read_tensors, tensor_files
+from jumok.interop.tensors import not_read, read_tensors, tensor_files
 from jumok.layers.position import Sinusoidal
 from jumok.recipe import TransformerSection
 from jumok.text.special import START
@@ -119,9 +119,7 @@ def read_marian(folder: Path) -> ImportedMarian:
         weights["bias"] = _ordered(torch.zeros(1, rows["target"]), "bias", source, target)
     if any(ours == POSITIONS and types[theirs] != "F32" for theirs, ours in names.items()):
         notes.append("its table of positions is rounded to half precision; here it is computed anew in float32")
-    ignored = [name for name in files if name not in names]
-    if ignored:
-        notes.append(f"{len(ignored)} tensors are not read: {', '.join(ignored[:3])}{', …' * (len(ignored) > 3)}")
+    notes += not_read([name for name in files if name not in names])
     if shares(config) is False:
         notes.append(f"separate vocabularies: {rows['source']:,} and {rows['target']:,} tokens")
     layout = Layout(

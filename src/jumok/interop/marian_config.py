@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jumok.errors import BadInput
+from jumok.interop.outgoing import refuse
 from jumok.recipe import TransformerSection
 from jumok.recipe.reading import plainer
 
@@ -169,14 +170,7 @@ def config_of(section: TransformerSection, source_rows: int, target_rows: int) -
         "position": ("sinusoidal-halves",), "activation": ("relu", "gelu", "silu"),
         "key_value_heads": (None, section.heads),
     }  # fmt: skip
-    for key, allowed in wanted.items():
-        value = getattr(section, key)
-        if value not in allowed:
-            told = "something" if key == "reader" else value
-            raise BadInput(
-                f"model.{key} is {told}: Marian's models have {' or '.join(map(str, allowed))} there. Only a run that "
-                "was trained so can be exported as one"
-            )
+    refuse(section, wanted, "Marian")
     shared = section.tie_embeddings == "all"
     return {
         "model_type": "marian", "architectures": ["MarianMTModel"], "is_encoder_decoder": True,

@@ -24,11 +24,13 @@ from jumok.interop.marian import given_back, plain_names
 from jumok.interop.marian_check import (
     AGREE,
     BEAM,
+    MARIANS,
     Numbers,
     every_layer,
     loaded,
     numbers_of,
     read_theirs,
+    same_cuts,
     same_translations,
 )
 from jumok.interop.marian_config import config_of
@@ -42,12 +44,15 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 LARGEST = 1e-5  # of what differs, in parts of the largest value (at least 1)
+MOST = 512  # tokens of a translation there, which knows no length of the source
 WEIGHTS, CARD, GENERATION = "model.safetensors", "README.md", "generation_config.json"
 USAGE = """from transformers import {tokenizer}, MarianMTModel
 
-model, tokenizer = MarianMTModel.from_pretrained(FOLDER), {tokenizer}.from_pretrained(FOLDER)
-rows = model.generate(**tokenizer(["…"], return_tensors="pt"))
+model, tokenizer = MarianMTModel.from_pretrained("FOLDER"), {tokenizer}.from_pretrained("FOLDER")
+rows = model.generate(**tokenizer(["…"], return_tensors="pt", padding=True, truncation=True))
 print({writer}.batch_decode(rows, skip_special_tokens=True))"""
+APART = "what it writes is decoded with the tokenizer in target/: that of the source has other words for the same ids"
+LONGEST = "it writes at most {longest} tokens there; the run stops at {ratio:g} times the source and {extra} more"
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Outgoing:
 
 def export_marian(run: RunFolder, out: Path) -> list[str]:
     """The run as a folder that `transformers` loads. Gives what its user should know; the last is the check."""
-    check_out(out)
+    check_out(out, "hf")
     recipe = run.recipe()
     model, source, target, step, notes = loaded(run)
     made = _imported(run, model) or _own(recipe, model, source, target)
@@ -74,7 +79,13 @@ def export_marian(run: RunFolder, out: Path) -> list[str]:
         for name, file in made.copied.items():
             shutil.copyfile(file, folder / name)
         count = sum(tensor.numel() for tensor in made.weights.values())
-        notes = [f"{count:,} parameters as MarianMTModel", *notes, _checked(folder, made, model, numbers)]
+        told = _checked(folder, made, model, source, target, numbers)
+        search = recipe.search
+        notes = [f"{count:,} parameters as MarianMTModel", *notes]
+        notes += [APART] if (folder / "target").is_dir() else []
+        if made.never:  # a run of our own: what came with an imported one is given back as it was
+            notes.append(LONGEST.format(longest=MOST, ratio=search.max_ratio, extra=search.max_extra))
+        notes.append(told)
         (folder / CARD).write_text(_card(run, recipe, made, step, folder, notes), encoding="utf-8", newline="\n")
     return notes
 
@@ -84,7 +95,7 @@ def _imported(run: RunFolder, model: Transformer) -> Outgoing | None:
     if kept is None:
         return None
     weights = {name: tensor.detach() for name, tensor in checkpoint.stored_tensors(model).items()}
-    return Outgoing(given_back(kept.layout, weights, kept.kept, model.section), {}, kept.files, "MarianTokenizer", [])
+    return Outgoing(given_back(kept.layout, weights, kept.kept, model.section), {}, kept.files, MARIANS, [])
 
 
 def _own(recipe: Recipe, model: Transformer, source: Tokenizer, target: Tokenizer) -> Outgoing:
@@ -115,7 +126,7 @@ def _searched(search: Search) -> dict[str, Any]:
         "length_penalty": search.length_penalty,
         "early_stopping": search.patience == 1.0,
         "no_repeat_ngram_size": search.no_repeat_ngram,
-        "max_length": 512,
+        "max_length": MOST,
         "forced_eos_token_id": END,
     }
 
@@ -140,7 +151,9 @@ def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-def _checked(folder: Path, made: Outgoing, model: Transformer, numbers: Numbers) -> str:
+def _checked(
+    folder: Path, made: Outgoing, model: Transformer, source: Tokenizer, target: Tokenizer, numbers: Numbers
+) -> str:
     """What their library computes with the folder; Failure where it is something else."""
     stored = load_file(folder / WEIGHTS)
     for name, tensor in made.weights.items():
@@ -154,6 +167,7 @@ def _checked(folder: Path, made: Outgoing, model: Transformer, numbers: Numbers)
         theirs = read_theirs(transformers, folder)
         found, expected = every_layer(model, theirs, numbers)
         same, counted = same_translations(model, theirs, numbers, made.never)
+        alike = same_cuts(transformers, folder, source, target, numbers, made.tokenizer)
     except JumokError:
         raise
     except Exception as error:
@@ -165,12 +179,12 @@ def _checked(folder: Path, made: Outgoing, model: Transformer, numbers: Numbers)
     )
     if not difference <= allowed or same < AGREE * counted:
         raise Failure(f"{told}: that is not the same model (at most {allowed:.0e}, at least {AGREE:.1%})")
-    return f"checked: {told}"
+    return f"checked: {told}; texts are cut alike" if alike else f"checked: {told}"
 
 
 def _card(run: RunFolder, recipe: Recipe, made: Outgoing, step: int, folder: Path, notes: list[str]) -> str:
     stored = run.checkpoints / f"step-{step}" / checkpoint.MODEL
-    apart = 'PreTrainedTokenizerFast.from_pretrained(FOLDER + "/target")'
+    apart = 'PreTrainedTokenizerFast.from_pretrained("FOLDER/target")'
     return model_card(
         run,
         recipe,

@@ -6,12 +6,12 @@ What stands there is what the run itself has written down; nothing is claimed th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 import jumok
-from jumok import recipe as recipes
 from jumok.recipe import Recipe
 from jumok.training.run import RunFolder
 
@@ -31,6 +31,8 @@ def model_card(
     library: str = "transformers",
 ) -> str:
     """Markdown, with the header that Hugging Face reads. `signatures`: what was hashed → its SHA-256."""
+    chosen = {"task": recipe.task, **recipe.model_dump(mode="json", exclude_defaults=True)}
+    chosen["model"] = {"kind": recipe.model.kind, **chosen.get("model", {})}
     header = {"library_name": library, "pipeline_tag": purpose, "tags": ["jumok", recipe.model.kind]}
     parts = [
         f"---\n{yaml.safe_dump(header, sort_keys=False)}---",
@@ -42,7 +44,7 @@ def model_card(
         f"## How well it does\n\n{_measured(run, step)}",
         "## What to know\n\n" + "\n".join(f"- {note}" for note in notes),
         "## Signatures (SHA-256)\n\n" + "\n".join(f"- {what}: `{found}`" for what, found in signatures.items()),
-        f"## Recipe\n\n```yaml\n{recipes.dump(recipe)}```",
+        f"## Recipe\n\nWhat is not as by default.\n\n```yaml\n{_listed(chosen)}```",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -55,8 +57,20 @@ def _learned_from(recipe: Recipe) -> str:
         | ({"pairs": corpus.pairs} if corpus.grammar or corpus.drawn or corpus.rendered else {})
         for corpus in recipe.data.train
     ]
-    listed = yaml.safe_dump(corpora, sort_keys=False, allow_unicode=True, width=100)
-    return f"`data.train` of the recipe:\n\n```yaml\n{listed}```"
+    return f"`data.train` of the recipe:\n\n```yaml\n{_listed(corpora)}```"
+
+
+def _listed(content: Any) -> str:
+    return yaml.safe_dump(_named(content), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _named(content: Any) -> Any:
+    """Files by their names alone: where they lie is nobody's business who reads the card."""
+    if isinstance(content, dict):
+        return {key: _named(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_named(value) for value in content]
+    return Path(content).name if isinstance(content, str) and Path(content).is_absolute() else content
 
 
 def _measured(run: RunFolder, step: int) -> str:

@@ -52,7 +52,7 @@ def export_onnx(run: RunFolder, out: Path, probe: Sequence[str] = (), precision:
     check_precision(precision)
     recipe = run.recipe()
     need_onnx()
-    check_out(out)
+    check_out(out, "onnx")
     if probe and recipe.task != "translation":
         raise BadInput(f"--probe: sentences to translate, and {run.path} does not ({recipe.task}). Leave --probe out")
     if recipe.task == "translation":

@@ -150,7 +150,15 @@ class FixedAttention(MultiHeadAttention):
     def _spread(self, x_BGSD: Tensor) -> Tensor:
         return x_BGSD if self.groups == self.heads else x_BGSD.repeat_interleave(self.heads // self.groups, dim=1)
 
-    def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
+    def forward(
+        self,
+        x_BTD: Tensor,
+        look: Look,
+        memory: KeyValue | None = None,
+        past: Past | None = None,
+        leaves_bias: bool = False,
+    ) -> Tensor:
+        assert not leaves_bias, "nothing is learned here"
         seen = self.project(x_BTD) if memory is None else memory
         query_BHTD = self._split(self.query(x_BTD), self.heads)
         seen_BHTD = self.tap(query_BHTD, self._spread(seen.key), self._spread(seen.value), look.mask, self.scorer)

@@ -37,14 +37,19 @@ class Outgoing:
 
 
 def refuse(section: BaseModel, allowed: Mapping[str, tuple[Any, ...]], theirs: str) -> None:
-    """What their model cannot compute is named by the recipe's key."""
+    """What their model cannot compute is named by the recipe's keys: all of them, since it takes a training to mend."""
+    problems = []
     for key, values in allowed.items():
         found = getattr(section, key)
         if found not in values:
             told = " or ".join(dict.fromkeys(_word(value) for value in values if value is not None))
-            raise BadInput(
-                f"model.{key}: {_word(found)} cannot be written for transformers, whose {theirs} knows only {told}"
-            )
+            shown = "something" if isinstance(found, BaseModel) else _word(found)
+            problems.append(f"model.{key}: {shown} (there: {told or 'nothing'})")
+    if problems:
+        raise BadInput(
+            f"{', '.join(problems)} cannot be written for transformers' {theirs}. Only a run that was trained with "
+            "what it has there can be"
+        )
 
 
 def load_run(run: RunFolder, model: nn.Module) -> tuple[int, list[str]]:

@@ -17,6 +17,7 @@ from jumok.errors import BadInput
 from jumok.interop.json_file import MOST_BYTES, parse_object
 
 LENGTH = 8  # bytes that say how long the header is
+LFS = b"version https://git-lfs"
 METADATA = "__metadata__"
 MOST_SIDES = 32
 BITS = {
@@ -42,7 +43,13 @@ def _read(file: Path) -> tuple[dict[str, Any], int]:
     with file.open("rb") as stream:
         size, first = file.stat().st_size, stream.read(LENGTH)
         length = int.from_bytes(first, "little")
+        if not first:
+            raise ValueError("it is empty")
         if len(first) < LENGTH or length > size - LENGTH:
+            if first == LFS[:LENGTH]:
+                raise ValueError("it is the pointer of Git LFS, not the file: git lfs pull brings it")
+            if first.lstrip()[:1] in (b"<", b"{"):
+                raise ValueError("it is a page or JSON, not a safetensors file")
             raise ValueError(f"its header says it has {length:,} bytes, and the file has {size:,}")
         if length > MOST_BYTES:
             raise ValueError(f"its header has {length:,} bytes, more than any model needs ({MOST_BYTES:,})")

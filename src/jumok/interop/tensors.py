@@ -6,7 +6,7 @@ library maps it (see safetensors_header.py), and an index can only name files of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -52,6 +52,15 @@ def read_tensors(files: Mapping[str, Path], names: Iterable[str]) -> dict[str, T
         except (SafetensorError, OSError, ValueError, TypeError, RuntimeError) as error:
             raise BadInput(f"{file}: damaged ({error}); fetch the file again") from None
     return found
+
+
+def not_read(names: Sequence[str]) -> list[str]:
+    """A note about tensors that nothing here is made of."""
+    if not names:
+        return []
+    more = ", …" if len(names) > 3 else ""
+    one = len(names) == 1
+    return [f"{len(names)} tensor{'s' * (not one)} {'is' if one else 'are'} not read: {', '.join(names[:3])}{more}"]
 
 
 def _plain(tensor: Tensor, where: str) -> Tensor:

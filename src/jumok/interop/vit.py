@@ -164,12 +164,3 @@ def made_section(values: Mapping[str, Any], keys: Mapping[str, str], where: str)
         raise BadInput(f"{where}: {key}{first['msg'].removeprefix('Value error, ')}") from None
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
-
-
-def not_read(names: Sequence[str]) -> list[str]:
-    """A note about tensors that nothing here is made of."""
-    if not names:
-        return []
-    more = ", …" if len(names) > 3 else ""
-    one = len(names) == 1
-    return [f"{len(names)} tensor{'s' * (not one)} {'is' if one else 'are'} not read: {', '.join(names[:3])}{more}"]

@@ -15,7 +15,7 @@ from jumok.errors import BadInput
 from jumok.interop.bert import ACTIVATIONS, COUNTED
 from jumok.interop.json_file import read_object, read_object_if_there
 from jumok.interop.origin import CLASS_POSITION, CLASS_TOKEN
-from jumok.interop.tensors import read_tensors, tensor_files
+from jumok.interop.tensors import not_read, read_tensors, tensor_files
 from jumok.interop.vit import (
     BLOCK,
     LAST_NORM,
@@ -29,7 +29,6 @@ from jumok.interop.vit import (
     expected_sizes,
     flat,
     made_section,
-    not_read,
     place_of,
     placed,
     product,
@@ -77,6 +76,7 @@ KEYS = {
     "channels": "num_channels", "dropout": "hidden_dropout_prob", "attention_dropout": "attention_probs_dropout_prob",
 }  # fmt: skip
 PREPROCESSOR = "preprocessor_config.json"
+BICUBIC = 3  # Pillow's number for how images are brought to size here
 BYTE = 1 / 255
 
 
@@ -211,5 +211,10 @@ def _resize(file: Path, section: VitSection, notes: list[str]) -> str:
         notes.append(
             f"{PREPROCESSOR} brings images to {product(sides(size, str(file)))}, config.json has image_size "
             f"{product(section.image)}: the latter it is here"
+        )
+    if told.get("do_resize", True) and told.get("resample", BICUBIC) != BICUBIC:
+        notes.append(
+            f"{PREPROCESSOR} brings images to size with resample {told['resample']}, jumok with {BICUBIC} (bicubic): "
+            "scores of images of another size will differ a little"
         )
     return "crop" if told.get("do_center_crop") else "squash"

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import BadInput
-from jumok.interop.tensors import read_tensors, tensor_files
+from jumok.interop.tensors import not_read, read_tensors, tensor_files
 from jumok.interop.timm_config import told_beside
 from jumok.interop.timm_names import CLASS, POSITIONS, REGISTERS, names_of
 from jumok.interop.timm_sizes import Sizes
@@ -25,7 +25,6 @@ from jumok.interop.vit import (
     class_names,
     flat,
     made_section,
-    not_read,
     placed,
     without_biases,
 )

@@ -21,9 +21,9 @@ from torch.nn import functional as F
 
 from jumok.layers.dropout import Dropout
 from jumok.layers.gelu import gelu, gelu_of_map
-from jumok.layers.linear import for_products, linear
+from jumok.layers.linear import for_products, linear, map_of
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
-from jumok.layers.norm import Sum, norm_beside, total
+from jumok.layers.norm import Sum, norm_beside, suits, total
 
 
 class BlockSection(Protocol):
@@ -70,13 +70,13 @@ class FeedForward(nn.Module):
         self.outer = linear(section.feed_forward, section.width)
         self.dropout = Dropout(section.activation_dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, leaves_bias: bool = False) -> Tensor:
         activate = ACTIVATIONS[self.activation]
         if self.gate is not None:
             inner = activate(self.inner(x)) * self.gate(x)
         else:
             inner = gelu_of_map(x, self.inner) if self.activation == "gelu" else activate(self.inner(x))
-        return self.outer(self.dropout(inner))
+        return map_of(self.outer, self.dropout(inner), leaves_bias)
 
 
 # relu in place: nobody needs what it was given
@@ -86,6 +86,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "swiglu": F.silu,
 }
+
+
+class Sublayer(Protocol):
+    def __call__(self, x: Tensor, /, leaves_bias: bool = False) -> Tensor:
+        """`leaves_bias`: the gradient of the last map's bias is for the next norm to find."""
 
 
 class AddNorm(nn.Module):
@@ -106,12 +111,19 @@ class AddNorm(nn.Module):
             return self.dropout(self._weighed(sublayer(for_products(self.norm(x)))), onto=x)
         return self.norm(self.dropout(self._weighed(sublayer(for_products(x))), onto=x))
 
-    def chained(self, x: Tensor | Sum, sublayer: Callable[[Tensor], Tensor]) -> Tensor | Sum:
-        """The same where the next one is like this: with pre-norm the sum is left to its norm."""
+    def chained(self, x: Tensor | Sum, sublayer: Sublayer, last: nn.Linear) -> Tensor | Sum:
+        """The same where the next one is like this: with pre-norm the sum is left to its norm, and with it, where
+        nothing comes between, the gradient of the bias of the sublayer's `last` map."""
         if not self.pre:
             return self(total(x), sublayer)
         z, normed = norm_beside(self.norm, x)
+        if self._plain() and last.bias is not None and suits(self.norm, z):
+            return Sum(z, sublayer(normed, leaves_bias=True), last.bias)
         return Sum(z, self.dropout(self._weighed(sublayer(normed))))
+
+    def _plain(self) -> bool:
+        """Whether what the sublayer gives is added as it is."""
+        return self.scale is None and not (self.training and (self.passed_by or self.dropout.p))
 
     def _weighed(self, y: Tensor) -> Tensor:
         """z / (1 − p) · λ ⊙ y"""
@@ -152,22 +164,31 @@ class Block(nn.Module):
         self.feed_forward, self.feed_forward_norm = FeedForward(section), AddNorm(section, passed_by)
 
     def forward(self, x_BTD: Tensor, look: Look, source: Source | None = None, past: Past | None = None) -> Tensor:
-        for around, sublayer in self._sublayers(look, source, past):
+        for around, sublayer, _ in self._sublayers(look, source, past):
             x_BTD = around(x_BTD, sublayer)
         return x_BTD
 
     def chained(self, x: Tensor | Sum, look: Look, source: Source | None, past: Past | None) -> Tensor | Sum:
         """The same between blocks that leave their last sum to the next one."""
-        for around, sublayer in self._sublayers(look, source, past):
-            x = around.chained(x, sublayer)
+        for around, sublayer, last in self._sublayers(look, source, past):
+            x = around.chained(x, sublayer, last)
         return x
 
     def _sublayers(
         self, look: Look, source: Source | None, past: Past | None
-    ) -> Iterator[tuple[AddNorm, Callable[[Tensor], Tensor]]]:
-        yield self.attention_norm, lambda x: self.attention(x, look, past=past)
+    ) -> Iterator[tuple[AddNorm, Sublayer, nn.Linear]]:
+        """With the norm around each, and its last map."""
+        yield (
+            self.attention_norm,
+            lambda x, leaves_bias=False: self.attention(x, look, past=past, leaves_bias=leaves_bias),
+            self.attention.output,
+        )
         if self.cross is not None and self.cross_norm is not None:
             assert source is not None
             cross = self.cross
-            yield self.cross_norm, lambda x: cross(x, source.look, source.memory)
-        yield self.feed_forward_norm, self.feed_forward
+            yield (
+                self.cross_norm,
+                lambda x, leaves_bias=False: cross(x, source.look, source.memory, leaves_bias=leaves_bias),
+                cross.output,
+            )
+        yield self.feed_forward_norm, self.feed_forward, self.feed_forward.outer

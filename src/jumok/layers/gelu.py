@@ -23,8 +23,7 @@ from torch.nn import functional as F
 from jumok.layers.packed_attention import HAS_TRITON, INTERPRETED
 from jumok.layers.products import linear_map
 
-# a model has to have learned with it on a card: see benchmarks/cifar.py
-ON_A_GPU = False  # of the sums; the exponential is on
+ON_A_GPU = True  # of the sums; the exponential is on
 P = 0.3275911
 A = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 

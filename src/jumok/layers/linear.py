@@ -24,6 +24,11 @@ def linear(inputs: int, outputs: int, bias: bool = True) -> nn.Linear:
     return layer
 
 
+def map_of(layer: nn.Linear, x: Tensor, leaves_bias: bool) -> Tensor:
+    """W x + b; where the gradient of b is left to another, who has its sum at hand, without that."""
+    return linear_map(x, layer.weight, layer.bias.detach()) if leaves_bias else layer(x)
+
+
 def for_products(x: Tensor) -> Tensor:
     """x in the numbers that autocast multiplies in, if it is on: what several maps read is then converted once."""
     device = x.device.type

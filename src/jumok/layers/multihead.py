@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.layers.attention import ScaledDot, attention_weights, slow_when_fused
-from jumok.layers.linear import linear
+from jumok.layers.linear import linear, map_of
 from jumok.layers.packed_attention import packed_attention, padded
 from jumok.layers.position import rotate
 from jumok.layers.products import linear_map
@@ -85,12 +85,18 @@ class MultiHeadAttention(nn.Module):
         value = self.value(m_BSD).unflatten(-1, (self.groups, self.head_width))
         return KeyValue(key if turns is None else rotate(key, turns), value)
 
-    def forward(self, x_BTD: Tensor, look: Look, memory: KeyValue | None = None, past: Past | None = None) -> Tensor:
-        """x looks at `memory`; without one at itself, and at its past where it has one."""
+    def forward(
+        self,
+        x_BTD: Tensor,
+        look: Look,
+        memory: KeyValue | None = None,
+        past: Past | None = None,
+        leaves_bias: bool = False,
+    ) -> Tensor:
+        """x looks at `memory`; without one at itself, and at its past where it has one. `leaves_bias`: the gradient
+        of W^O's bias is for another to find."""
         if memory is None and past is None and self._short(x_BTD, look):
-            qkv_BT3HD = self._product(x_BTD).view(*x_BTD.shape[:2], 3, self.heads, self.head_width)
-            assert self.scorer.inner_scale is not None
-            return self.output(short_attention(qkv_BT3HD, self.scorer.inner_scale).flatten(2))
+            return map_of(self.output, self._short_rows(x_BTD), leaves_bias)
         if memory is None:
             query, memory = self._own(x_BTD, look.turns)
             if past is not None:
@@ -98,14 +104,15 @@ class MultiHeadAttention(nn.Module):
         else:
             query = self.query(x_BTD).unflatten(-1, (self.heads, self.head_width))
         if look.spans is not None:
-            return self.output(self._packed(query.squeeze(0), memory, look, look.spans).flatten(1)[None])
+            seen_NHD = self._packed(query.squeeze(0), memory, look, look.spans)
+            return map_of(self.output, seen_NHD.flatten(1)[None], leaves_bias)
         query_BHTD, key_BHSD, value_BHSD = query.transpose(1, 2), self._spread(memory.key), self._spread(memory.value)
         if look.coverage is not None:
             weights = attention_weights(query_BHTD, key_BHSD, look.mask, self.scorer, look.bias, look.causal)
             look.coverage.append(weights.mean(dim=1))
         dropout = self.dropout if self.training else 0.0
         seen_BHTD = self.tap(query_BHTD, key_BHSD, value_BHSD, look.mask, self.scorer, look.bias, look.causal, dropout)
-        return self.output(seen_BHTD.transpose(1, 2).flatten(2))
+        return map_of(self.output, seen_BHTD.transpose(1, 2).flatten(2), leaves_bias)
 
     @staticmethod
     def in_one(x: Tensor) -> bool:
@@ -127,8 +134,19 @@ class MultiHeadAttention(nn.Module):
 
     def _product(self, x_BTD: Tensor) -> Tensor:
         """Queries, keys and values side by side."""
+        return linear_map(x_BTD, *self._in_one())
+
+    def _in_one(self) -> tuple[Tensor, Tensor]:
+        """W and b of the product that queries, keys and values come from."""
         maps = (self.query, self.key, self.value)
-        return linear_map(x_BTD, torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps]))
+        return torch.cat([one.weight for one in maps]), torch.cat([one.bias for one in maps])
+
+    def _short_rows(self, x_BTD: Tensor) -> Tensor:
+        """What short rows see, (B, T, D). The kernel adds up the gradient of the product's bias with the rest."""
+        weight, bias = self._in_one()
+        qkv_BT3HD = linear_map(x_BTD, weight, bias.detach()).view(*x_BTD.shape[:2], 3, self.heads, self.head_width)
+        assert self.scorer.inner_scale is not None
+        return short_attention(qkv_BT3HD, self.scorer.inner_scale, bias.view(3, self.heads, -1)).flatten(2)
 
     def _short(self, x_BTD: Tensor, look: Look) -> bool:
         """Whether all there is to it is short rows that see themselves: one kernel takes the product whole."""

@@ -2,8 +2,8 @@
 # (Triton's kernels are a language of their own: types of Python say nothing about them.)
 """The gradient of a layer norm and of the residual connection beside it (layers/norm.py) in one pass.
 
-A program takes every so-many-th block of rows; what it finds for dg and db it adds up for itself and writes once, and
-the sums over programs are taken in an order that stays: equal inputs give equal bits.
+A program takes every so-many-th block of rows; what it finds for dg, db and Σ ds it adds up for itself and writes once,
+and the sums over programs are taken in an order that stays: equal inputs give equal bits.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ BLOCK = 2048  # numbers that a program has at hand at a time
 @torch.library.custom_op("jumok::norm_gradient", mutates_args=())
 def norm_gradient(
     dy: Tensor, onward: Tensor, z: Tensor, weight: Tensor, mean: Tensor, rate: Tensor, narrow: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """dz of y = norm(z) and of z itself, which `onward` came back to; the same in the numbers `narrow`, empty where
-    that is z's own; dg and db."""
+    that is z's own; dg, db and Σ dz."""
     width = z.size(-1)
     count, width_2, twice = z.numel() // width, triton.next_power_of_2(width), narrow != z.dtype
     rows = max(1, BLOCK // width_2)
     programs = max(1, min(PROGRAMS, -(-count // rows)))
     dz, ds = _empty(z), _narrow(z, narrow)
-    sums = torch.empty(programs, 2, width, device=z.device, dtype=torch.float32)
+    sums = torch.empty(programs, 3, width, device=z.device, dtype=torch.float32)
     tensors = [each.contiguous() for each in (dy, onward, z, weight, mean, rate)]
     _kernel[(programs,)](
         *tensors, dz, ds if twice else dz, sums, count, programs * rows,
         WIDTH=width, WIDTH_2=width_2, ROWS=rows, TWICE=twice, num_warps=8 if width_2 > 1024 else 4,
     )  # fmt: skip
-    d_weight, d_bias = sums.sum(0)
-    return dz, ds, d_weight.to(weight.dtype, copy=True), d_bias.to(weight.dtype, copy=True)
+    d_weight, d_bias, d_left = (each.to(weight.dtype, copy=True) for each in sums.sum(0))
+    return dz, ds, d_weight, d_bias, d_left
 
 
 @norm_gradient.register_fake
 def _(dy, onward, z, weight, mean, rate, narrow):
-    return _empty(z), _narrow(z, narrow), weight.new_empty(weight.shape), weight.new_empty(weight.shape)
+    return _empty(z), _narrow(z, narrow), *(weight.new_empty(weight.shape) for _ in range(3))
 
 
 def _empty(z: Tensor) -> Tensor:
@@ -62,6 +62,7 @@ def _kernel(
     g = tl.load(weight + columns, mask=real, other=0.0).to(tl.float32)[None, :]
     total_g = tl.zeros((ROWS, WIDTH_2), dtype=tl.float32)
     total_b = tl.zeros((ROWS, WIDTH_2), dtype=tl.float32)
+    total_z = tl.zeros((ROWS, WIDTH_2), dtype=tl.float32)
     for start in range(0, count, stride):
         r = start + program * ROWS + tl.arange(0, ROWS)
         there = r < count
@@ -76,12 +77,14 @@ def _kernel(
         a = up * g
         first = tl.sum(a, 1)[:, None] / WIDTH
         second = tl.sum(a * normed, 1)[:, None] / WIDTH
-        slope = by + scale * (a - first - normed * second)
+        slope = tl.where(inside, by + scale * (a - first - normed * second), 0.0)
         tl.store(dz + place, slope.to(dz.dtype.element_ty), mask=inside)
         if TWICE:
             tl.store(ds + place, slope.to(ds.dtype.element_ty), mask=inside)
         total_g += up * normed
         total_b += up
-    sums += program.to(tl.int64) * (2 * WIDTH)
+        total_z += slope
+    sums += program.to(tl.int64) * (3 * WIDTH)
     tl.store(sums + columns, tl.sum(total_g, 0), mask=real)
     tl.store(sums + WIDTH + columns, tl.sum(total_b, 0), mask=real)
+    tl.store(sums + 2 * WIDTH + columns, tl.sum(total_z, 0), mask=real)

@@ -5,7 +5,8 @@ whole row, and nothing is masked.
 
 Queries, keys and values come as the one product they are computed in, and on a GPU its gradient comes back as one: the
 kernel of layers/short_triton.py has a whole row at hand, where flash attention would fill tiles of 128 with 65 tokens,
-and three gradients would have to be put together.
+and three gradients would have to be put together. The gradient of the product's bias, Σ dqkv over all tokens, comes
+with it, so that nobody has to read dqkv again for it.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from torch import Tensor
 
 from jumok.layers.packed_attention import HAS_TRITON, INTERPRETED
 
-# a model has to have learned with it on a card: see benchmarks/cifar.py
-ON_A_GPU = False
+ON_A_GPU = True
 LONGEST = 128  # tokens of a row
 WIDEST = 128  # numbers of a head
 
 
-def short_attention(qkv_BT3HD: Tensor, scale: float) -> Tensor:
-    """(B, T, H, D), by the kernel where it can."""
+def short_attention(qkv_BT3HD: Tensor, scale: float, bias_3HD: Tensor | None = None) -> Tensor:
+    """(B, T, H, D), by the kernel where it can. `bias_3HD` is in qkv already: it is given for its gradient."""
     if suits(qkv_BT3HD, qkv_BT3HD.size(-1)):
         from jumok.layers import short_triton
 
-        return short_triton.short_attention(qkv_BT3HD, scale)
+        return short_triton.short_attention(qkv_BT3HD, scale, bias_3HD)
+    if bias_3HD is not None:
+        qkv_BT3HD = qkv_BT3HD + (bias_3HD - bias_3HD.detach()).to(qkv_BT3HD.dtype)
     return written_out(qkv_BT3HD, scale)
 
 

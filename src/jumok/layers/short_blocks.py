@@ -89,6 +89,7 @@ def backward_of_blocks(
     FIRST: tl.constexpr, SECOND: tl.constexpr, FULL: tl.constexpr, WIDTH: tl.constexpr, WIDTH_2: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
+    """Writes dq, dk and dv; their sums over all tokens. Where there is no token they are 0."""
     a = tl.arange(0, FIRST)
     query_a = rows(q, a, tokens, stride, WIDTH, WIDTH_2)
     key_a = rows(k, a, tokens, stride, WIDTH, WIDTH_2)
@@ -111,6 +112,7 @@ def backward_of_blocks(
     if SECOND:
         total_q += tl.dot(ds_b, key_b, input_precision=PRECISION)
     write_rows(dq, total_q * scale, a, tokens, stride, WIDTH, WIDTH_2)
+    sum_q = tl.sum(total_q, 0)
     total_k = tl.dot(tl.trans(ds_a), query_a, input_precision=PRECISION)
     total_v = tl.dot(tl.trans(p_a), up_a, input_precision=PRECISION)
 
@@ -132,3 +134,9 @@ def backward_of_blocks(
 
     write_rows(dk, total_k * scale, a, tokens, stride, WIDTH, WIDTH_2)
     write_rows(dv, total_v, a, tokens, stride, WIDTH, WIDTH_2)
+    sum_k, sum_v = tl.sum(total_k, 0), tl.sum(total_v, 0)
+    if SECOND:
+        sum_q += tl.sum(last_q, 0)
+        sum_k += tl.sum(last_k, 0)
+        sum_v += tl.sum(last_v, 0)
+    return sum_q * scale, sum_k * scale, sum_v

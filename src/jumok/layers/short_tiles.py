@@ -34,6 +34,12 @@ def write_rows(pointer, values, r, tokens, stride, WIDTH: tl.constexpr, WIDTH_2:
 
 
 @triton.jit
+def write_vector(pointer, values, WIDTH: tl.constexpr, WIDTH_2: tl.constexpr):
+    columns = tl.arange(0, WIDTH_2)
+    tl.store(pointer + columns, values.to(pointer.dtype.element_ty), mask=columns < WIDTH)
+
+
+@triton.jit
 def exponents(x, y, factor, PRECISION: tl.constexpr):
     """scale · x · y / log 2: exponentials are powers of two, as the hardware has them."""
     return tl.dot(x, tl.trans(y), input_precision=PRECISION) * factor

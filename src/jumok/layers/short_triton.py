@@ -7,6 +7,7 @@ needs, so each number is read once and written once, and nothing is added up acr
     dp_ij = do_i · v_j            δ_i = Σ_j p_ij dp_ij          ds_ij = p_ij (dp_ij − δ_i)
     dq_i = scale Σ_j ds_ij k_j    dk_j = scale Σ_i ds_ij q_i    dv_j = Σ_i p_ij do_i
 
+The sums of dq, dk and dv over a row's tokens, which the gradient of their bias is made of, are written beside them.
 L_i is the logarithm of the sum of the exponentials. A row of scores is there as a whole: δ needs no o. Queries, keys
 and values come as one tensor, the product they are computed in, and so do their gradients. A tile must be a power of
 two, so a row is cut in two blocks, a and b, 70 tokens in 64 and 16: a single tile of 128 × 128 would be waste to three
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from jumok.layers.short_and_one import backward_and_one, forward_and_one
 from jumok.layers.short_blocks import backward_of_blocks, forward_of_blocks
+from jumok.layers.short_tiles import write_vector
 
 LOG2E = tl.constexpr(1.4426950408889634)
 
@@ -57,42 +59,46 @@ def tiles_of(qkv: Tensor) -> tuple[Tiles, Tiles]:
     return Tiles(), Tiles()
 
 
-def short_attention(qkv_BT3HD: Tensor, scale: float) -> Tensor:
-    return _forward_op(qkv_BT3HD, scale)[0]
+def short_attention(qkv_BT3HD: Tensor, scale: float, bias_3HD: Tensor | None = None) -> Tensor:
+    return _forward_op(qkv_BT3HD, bias_3HD, scale)[0]
 
 
 # ------------------------------------------------------------ what PyTorch sees
 
 
 @torch.library.custom_op("jumok::short_attention", mutates_args=())
-def _forward_op(qkv: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+def _forward_op(qkv: Tensor, bias: Tensor | None, scale: float) -> tuple[Tensor, Tensor]:
     """The output (B, T, H, D), and for the gradient L / log 2 of each head and query (B, H, T)."""
     return forward(qkv, scale, tiles_of(qkv)[0])
 
 
 @torch.library.custom_op("jumok::short_attention_gradient", mutates_args=())
-def _backward_op(gradient: Tensor, qkv: Tensor, level: Tensor, scale: float) -> Tensor:
-    return backward(gradient, qkv, level, scale, tiles_of(qkv)[1])
+def _backward_op(gradient: Tensor, qkv: Tensor, level: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    """dqkv, and its sum over all rows and tokens (3, H, D) in float32."""
+    d_qkv, sums = backward(gradient, qkv, level, scale, tiles_of(qkv)[1])
+    return d_qkv, sums.sum(0)
 
 
 @_forward_op.register_fake
-def _(qkv, scale):
+def _(qkv, bias, scale):
     batch, tokens, _, heads, width = qkv.shape
     return qkv.new_empty(batch, tokens, heads, width), qkv.new_empty(batch, heads, tokens, dtype=torch.float32)
 
 
 @_backward_op.register_fake
 def _(gradient, qkv, level, scale):
-    return qkv.new_empty(qkv.shape)
+    return qkv.new_empty(qkv.shape), qkv.new_empty(qkv.shape[2:], dtype=torch.float32)
 
 
 def _keep(ctx, inputs, output) -> None:
-    qkv, ctx.scale = inputs
+    qkv, bias, ctx.scale = inputs
+    ctx.bias = None if bias is None else bias.dtype
     ctx.save_for_backward(qkv, output[1])
 
 
 def _gradient(ctx, gradient: Tensor, _: Tensor | None):
-    return _backward_op(gradient, *ctx.saved_tensors, ctx.scale), None
+    d_qkv, sums = _backward_op(gradient, *ctx.saved_tensors, ctx.scale)
+    return d_qkv, None if ctx.bias is None else sums.to(ctx.bias), None
 
 
 _forward_op.register_autograd(_gradient, setup_context=_keep)
@@ -109,13 +115,14 @@ def forward(qkv: Tensor, scale: float, tiles: Tiles) -> tuple[Tensor, Tensor]:
     return out, level
 
 
-def backward(gradient: Tensor, qkv: Tensor, level: Tensor, scale: float, tiles: Tiles) -> Tensor:
+def backward(gradient: Tensor, qkv: Tensor, level: Tensor, scale: float, tiles: Tiles) -> tuple[Tensor, Tensor]:
+    """dqkv, and its sums over the tokens of each row (B, 3, H, D)."""
     gradient, qkv = gradient.contiguous(), qkv.contiguous()
-    batch, tokens, _, heads, _ = qkv.shape
-    d_qkv = torch.empty_like(qkv)
+    batch, tokens, _, heads, width = qkv.shape
+    d_qkv, sums = torch.empty_like(qkv), qkv.new_empty(batch, 3, heads, width, dtype=torch.float32)
     grid = (batch * heads // tiles.heads,)
-    _backward[grid](gradient, qkv, level, d_qkv, scale, tokens, **_constants(qkv, tiles))
-    return d_qkv
+    _backward[grid](gradient, qkv, level, d_qkv, sums, scale, tokens, **_constants(qkv, tiles))
+    return d_qkv, sums
 
 
 def _constants(qkv: Tensor, tiles: Tiles) -> dict[str, object]:
@@ -167,7 +174,7 @@ def _forward(
 
 @triton.jit
 def _backward(
-    gradient, qkv, level, d_qkv, scale, tokens,
+    gradient, qkv, level, d_qkv, sums, scale, tokens,
     HEADS: tl.constexpr, TOGETHER: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, FULL: tl.constexpr,
     WIDTH: tl.constexpr, WIDTH_2: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -183,11 +190,15 @@ def _backward(
         do = gradient + image * tokens * all_ + head * WIDTH
         levels = level + (image * HEADS + head) * tokens
         if SECOND == 1:
-            backward_and_one(
+            sum_q, sum_k, sum_v = backward_and_one(
                 q, k, v, do, levels, dq, dk, dv, scale, factor, 3 * all_, all_, FIRST, WIDTH, WIDTH_2, PRECISION
             )
         else:
-            backward_of_blocks(
+            sum_q, sum_k, sum_v = backward_of_blocks(
                 q, k, v, do, levels, dq, dk, dv, tokens, scale, factor, 3 * all_, all_,
                 FIRST, SECOND, FULL, WIDTH, WIDTH_2, PRECISION,
             )  # fmt: skip
+        total = sums + image * (3 * all_) + head * WIDTH
+        write_vector(total, sum_q, WIDTH, WIDTH_2)
+        write_vector(total + all_, sum_k, WIDTH, WIDTH_2)
+        write_vector(total + 2 * all_, sum_v, WIDTH, WIDTH_2)

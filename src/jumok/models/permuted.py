@@ -30,6 +30,10 @@ from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START, UNKNOWN
 
 NO_CHARACTER = (PAD, UNKNOWN, START)
+FEWER = (
+    0.75  # words that are still being written, as a share of the rows that are computed: with less, others are left out
+)
+ROOMS = (8, 16, 32, 64)  # places of a word that is looked at again, where its own length leaves the rest empty
 
 
 class QueryBlock(nn.Module):
@@ -168,17 +172,20 @@ class PermutedRecognizer(Recognizer):
             return self.ctc.read(self.encoder.columns(hidden_BSD))
         pictures = self.pictures(hidden_BSD)
         ids_BT, log_prob_BT = self._written(pictures)
+        refine = self._refined_by_length if ids_BT.device.type == "cpu" else self._refined
         for _ in range(self.section.refinements):
-            ids_BT, log_prob_BT = self._refined(ids_BT, pictures)
+            ids_BT, log_prob_BT = refine(ids_BT, pictures)
         return reading_of(ids_BT, log_prob_BT)
 
     def _written(self, pictures: Sequence[KeyValue]) -> tuple[Tensor, Tensor]:
         """Left to right: the choice at each place and its log p, (B, T) both; the last place has <eos>, and what stands
-        behind a row's first <eos> means nothing."""
+        behind a row's first <eos> means nothing. On a CPU words that have ended are left out of what is computed: the
+        longest of many is three times as long as most. (On a GPU that would be waiting, for nothing.)"""
         rows, device, exact = len(pictures[0].key), pictures[0].key.device, wide(pictures[0].key.dtype)
         ids_BT = torch.full((rows, self.places), END, device=device)
         log_prob_BT = torch.zeros(rows, self.places, dtype=exact, device=device)
         room: list[KeyValue] = []
+        row_B, leaves_out = torch.arange(rows, device=device), device.type == "cpu"
         ended_B = torch.zeros(rows, dtype=torch.bool, device=device)
         written_B1 = torch.full((rows, 1), START, device=device)
         for place in range(self.places):
@@ -188,13 +195,34 @@ class PermutedRecognizer(Recognizer):
             for (keys, values), (key, value) in zip(room, new, strict=True):
                 keys[:, place : place + 1], values[:, place : place + 1] = key, value
             content = [KeyValue(keys[:, : place + 1], values[:, : place + 1]) for keys, values in room]
-            hidden_B1D = self.decoded(self.queries(rows, place, place + 1), content, pictures, None)
+            hidden_B1D = self.decoded(self.queries(len(row_B), place, place + 1), content, pictures, None)
             log_prob_B1, written_B1 = self._choice(hidden_B1D, place)
-            ids_BT[:, place : place + 1], log_prob_BT[:, place : place + 1] = written_B1, log_prob_B1
-            ended_B |= written_B1[:, 0] == END
+            ids_BT[row_B, place], log_prob_BT[row_B, place] = written_B1[:, 0], log_prob_B1[:, 0]
+            ended_B = ended_B | (written_B1[:, 0] == END)
             if bool(ended_B.all()):
                 break
+            if leaves_out and int((~ended_B).sum()) <= FEWER * len(row_B):
+                going = (~ended_B).nonzero()[:, 0]
+                pictures, room = _of_rows(pictures, going), _of_rows(room, going)
+                row_B, written_B1, ended_B = row_B[going], written_B1[going], ended_B[going]
         return ids_BT, log_prob_BT
+
+    def _refined_by_length(self, ids_BT: Tensor, pictures: Sequence[KeyValue]) -> tuple[Tensor, Tensor]:
+        """The same as `_refined`, with no more places than a word has use for: by its own length, so what it is read as
+        still does not depend on what is read beside it. A word that became longer than its room is done again."""
+        found_BT, log_prob_BT = ids_BT.clone(), torch.zeros(ids_BT.shape, dtype=wide(pictures[0].key.dtype))
+        lengths_B = first_end(ids_BT)
+        left_B = torch.ones(len(ids_BT), dtype=torch.bool)
+        for room in (*(room for room in ROOMS if room < self.places), self.places):
+            rows = (left_B & (lengths_B < room)).nonzero()[:, 0]
+            if not len(rows):
+                continue
+            refined_RT, log_prob_RT = self._refined(ids_BT[rows, :room], _of_rows(pictures, rows))
+            ended_R = (refined_RT == END).any(dim=1)
+            rows, refined_RT, log_prob_RT = rows[ended_R], refined_RT[ended_R], log_prob_RT[ended_R]
+            found_BT[rows, :room], log_prob_BT[rows, :room] = refined_RT, log_prob_RT
+            left_B[rows] = False
+        return found_BT, log_prob_BT
 
     def _refined(self, ids_BT: Tensor, pictures: Sequence[KeyValue]) -> tuple[Tensor, Tensor]:
         """Every place again, where it sees all characters of the reading but its own. All places, not those in use
@@ -205,7 +233,7 @@ class PermutedRecognizer(Recognizer):
         place_T = torch.arange(places, device=ids_BT.device)
         others_TT = place_T[:, None] != place_T
         mask_BTT = others_TT & (place_T < lengths_B[:, None])[:, None]
-        hidden_BTD = self.decoded(self.queries(rows), content, pictures, with_start(mask_BTT))
+        hidden_BTD = self.decoded(self.queries(rows, 0, places), content, pictures, with_start(mask_BTT))
         log_prob_BT, refined_BT = self._choice(hidden_BTD, 0)
         return refined_BT, log_prob_BT
 
@@ -241,6 +269,10 @@ def reading_of(ids_BT: Tensor, log_prob_BT: Tensor) -> Reading:
     return Reading(
         ids_BT[:, :-1].masked_fill(behind_BL, PAD), lengths_B, log_prob_BT[:, :-1].masked_fill(behind_BL, 0.0), ending_B
     )
+
+
+def _of_rows(layers: Sequence[KeyValue], rows: Tensor) -> list[KeyValue]:
+    return [KeyValue(layer.key[rows], layer.value[rows]) for layer in layers]
 
 
 def _room(part_B1HD: Tensor, places: int) -> Tensor:

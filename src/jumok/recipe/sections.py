@@ -243,6 +243,12 @@ class Training(Section):
     batch_tokens: int = Field(4096, ge=1, description="Tokens in a batch: sentences times the longest, larger side.")
     batch_images: int = Field(128, ge=1, description="Images in a batch (task: vision, recognition).")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
+    optimizer: Literal["adamw", "muon"] = Field(
+        "adamw", description="AdamW; or Muon for the matrices of a Transformer's blocks, and AdamW for the rest."
+    )
+    matrices_rate: float = Field(
+        1.0, gt=0, description="muon: the learning rate of these matrices, as a multiple of the others'."
+    )
     learning_rate: float = Field(1e-3, gt=0, description="Peak learning rate of AdamW (schedule paper has its own).")
     betas: tuple[Share, Share] = Field((0.9, 0.98), description="AdamW's running averages.")
     epsilon: float = Field(1e-8, gt=0, description="AdamW's ε, which keeps it from dividing by zero (the paper: 1e-9).")

@@ -15,6 +15,7 @@ from jumok.tasks.objective import Task
 from jumok.tasks.translation import chooses_packing
 from jumok.text.dropout import refuse_kind
 from jumok.training.distributed import Ranks, code
+from jumok.training.muon import matrices_of
 from jumok.training.precision import choose_precision
 from jumok.training.step import check_graphs
 
@@ -40,6 +41,8 @@ def build_together(recipe: Recipe, device: torch.device, say: Say, saved: Path |
 
     ranks.after_first(build_other)
     ranks.same(**{"version of jumok or PyTorch": code(), "training data": made[0].data_keys})
+    if recipe.training.optimizer == "muon":
+        matrices_of(made[0].objective)  # a model without them is refused before there is a run
     return made[0]
 
 
@@ -71,6 +74,7 @@ def check(recipe: Recipe, device: torch.device, ranks: Ranks, resume: bool, say:
             ("precision", training.precision == "float16", "bfloat16"),
             ("compile", training.compile, "false"),
             ("graphs", training.graphs is True, "auto"),
+            ("optimizer", training.optimizer != "adamw", "adamw"),  # Muon needs whole matrices
         ):
             if value:
                 raise ranks.told(BadInput(f"training.{key} does not go with training.shard: use {key}={instead}"))

@@ -1,4 +1,4 @@
-"""AdamW and the learning rate, both as pure functions of where the run is."""
+"""The optimiser (AdamW, or Muon beside it) and the learning rate, a pure function of where the run is."""
 
 from __future__ import annotations
 
@@ -9,25 +9,32 @@ from torch import nn
 
 from jumok.models.bert import depth_of
 from jumok.recipe import Training
+from jumok.training.muon import Muon, matrices_of
 
 
-def build_optimizer(model: nn.Module, training: Training, layers: int = 0) -> torch.optim.AdamW:
-    """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink.
+def build_optimizer(model: nn.Module, training: Training, layers: int = 0) -> torch.optim.Optimizer:
+    """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink. With `optimizer:
+    muon` the matrices of blocks learn by that instead.
 
     With `layer_decay` (Howard and Ruder 2018) what is n steps below the top of a BERT of so many `layers` learns at
     decay^n of the rate: `group["share"]`.
     """
-    groups: dict[tuple[float, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[float, bool, bool], list[nn.Parameter]] = {}
+    turned = matrices_of(model) if training.optimizer == "muon" else set()
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             below = layers + 1 - depth_of(name.removeprefix("model."), layers) if training.layer_decay < 1 else 0
-            groups.setdefault((training.layer_decay**below, parameter.dim() >= 2), []).append(parameter)
+            kind = (training.layer_decay**below, parameter.dim() >= 2, parameter in turned)
+            groups.setdefault(kind, []).append(parameter)
     ordered = sorted(groups.items(), key=lambda item: item[0], reverse=True)  # matrices first, as ever
     device = next(model.parameters()).device.type
-    return torch.optim.AdamW(
+    build = Muon if turned else torch.optim.AdamW
+    return build(
         [
-            {"params": found, "weight_decay": training.weight_decay if decays else 0.0, "share": share}
-            for (share, decays), found in ordered
+            {"params": found, "weight_decay": training.weight_decay if decays else 0.0}
+            | {"share": share * (training.matrices_rate if orthogonal else 1)}
+            | ({"orthogonal": orthogonal} if turned else {})
+            for (share, decays, orthogonal), found in ordered
         ],
         lr=training.learning_rate,
         betas=training.betas,

@@ -18,7 +18,7 @@ TIGHT = 1.5  # times what is needed
 def check_disk(recipe: Recipe, task: Task, run: Path, report: Report) -> None:
     training = recipe.training
     weights = sum(parameter.nbytes for parameter in task.objective.parameters())
-    # model, AdamW's two averages; with an average of the weights the model's own beside it
+    # model, AdamW's two averages (Muon has one of its matrices); with an average of the weights its own beside it
     checkpoint = weights * (4 if training.ema else 3)
     copies = {"newest": training.keep, "best": 1, "to be averaged": training.average, "being written": 1}
     needed = checkpoint * sum(copies.values())

@@ -87,7 +87,9 @@ class Patient:
         weights = sum(parameter.nbytes for parameter in parameters)
         numbers = sum(parameter.numel() for parameter in parameters)
         self._prepare()
-        libraries = 0 if self.device.type == "cuda" else (resident() or 0) - 3 * weights
+        state = (value for one in self.optimizer.state.values() for value in one.values())
+        optimiser = sum(value.nbytes for value in state if value.dim())  # not the count of its steps
+        libraries = 0 if self.device.type == "cuda" else (resident() or 0) - weights - optimiser
         worst = worst_batch(self.task, self.recipe.batch_size)
         batch = self.task.batches(0)[0] if worst is None else worst.batch
         some = [few_rows(batch, COUNTED_ROWS, after) for after in (0.0, 0.5, 1.0)]  # rows may differ in length
@@ -96,7 +98,7 @@ class Patient:
             "parameters": numbers,
             "weights": weights,
             "gradients": weights,
-            "optimiser": 2 * weights,
+            "optimiser": optimiser,
             "average": weights if self.recipe.training.ema else 0,
             "activations": activations,
             "working": largest,
