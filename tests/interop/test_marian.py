@@ -20,7 +20,7 @@ import jumok
 from jumok.data.batch import source_batch
 from jumok.errors import BadInput, Failure
 from jumok.interop.marian import positions, read_marian
-from jumok.interop.marian_check import _tied, every_layer, loaded, numbers_of, same_translations
+from jumok.interop.marian_check import every_layer, loaded, numbers_of, same_translations
 from jumok.interop.run_folder import import_huggingface
 from jumok.interop.verifying import verify_huggingface
 from jumok.search import SearchOptions, generate
@@ -149,16 +149,6 @@ def test_verify_compares_and_fails_where_it_should(tmp_path: Path, dice: random.
     save_file(weights, tmp_path / "hf" / "model.safetensors", {"format": "pt"})
     with pytest.raises(Failure, match="is not what the checkpoint is there"):
         verify_huggingface(tmp_path / "hf", run.path)
-
-
-def test_cuts_that_rounding_decides_are_no_difference() -> None:
-    """The same pieces in another order have one score; SentencePiece adds up in float32, and takes either."""
-    tokenizer = train_tokenizer(["BABA", "KO"] * 9, "byte", 270)
-    (short,), (long,), (other,) = tokenizer.encode(["BA", "BABA", "KO"])
-    assert _tied(tokenizer, [other, short, long], [other, long, short])
-    assert not _tied(tokenizer, [short, other], [other, short])  # another text
-    assert not _tied(tokenizer, [short, short], [long])  # other pieces
-    assert not _tied(tokenizer, [short], [-1])
 
 
 def test_same_translations_sees_another_model(tmp_path: Path, dice: random.Random) -> None:

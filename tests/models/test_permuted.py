@@ -352,7 +352,7 @@ def often_ending(count: int, **keys: Any) -> tuple[PermutedRecognizer, Tensor]:
 @torch.no_grad()
 def test_words_that_have_ended_are_left_out_and_nothing_else_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: set[int] = set()
-    for _ in range(5):
+    for _ in range(10):
         model, images = often_ending(40)
         found = model.read(images)
         monkeypatch.setattr(permuted, "FEWER", -1.0)  # all rows to the end
@@ -384,3 +384,21 @@ def test_a_word_that_becomes_longer_than_its_room_is_done_again() -> None:
     for row, end in enumerate(ends.tolist()):
         assert torch.equal(found[row, : end + 1], whole[row, : end + 1])
         torch.testing.assert_close(log_probs[row, : end + 1], whole_log_probs[row, : end + 1], **CLOSE)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("refinements", [0, 1])
+def test_who_watches_sees_all_words_at_every_call(refinements: int) -> None:
+    for _ in range(50):
+        model, images = often_ending(12, refinements=refinements, decoder_layers=1)
+        plain = model.read(images)
+        if plain.lengths.min() + 2 < plain.lengths.max():
+            break
+    else:
+        raise AssertionError("nothing would be left out")
+    with record(model, kinds=("cross",)) as seen:
+        watched = model.read(images)
+    assert torch.equal(plain.ids, watched.ids)
+    calls = [one.weights for one in seen.records]
+    assert {len(weights) for weights in calls} == {len(images)}
+    assert calls[-1].size(-2) == (model.places if refinements else 1)

@@ -251,9 +251,7 @@ def _last_round(model: PermutedRecognizer, images_BCHW: Tensor, asked: _Asked) -
     calls = [[one.weights for one in seen.records if one.name == name] for name in seen.names()]
     refined = model.section.refinements > 0
     weights_BTS = _mean([each[-1] if refined else torch.cat(each, dim=-2) for each in calls])
-    missing = reading.ids.size(1) - weights_BTS.size(
-        1
-    )  # places that were not come to; cut where there is one for <eos>
+    missing = reading.ids.size(1) - weights_BTS.size(1)  # places not come to; below 0 where there is one for <eos>
     weights_BLS = F.pad(weights_BTS, (0, 0, 0, missing))
     return reading, Looked(_maps(weights_BLS, reading.lengths, model.encoder.grid), seen.max_difference)
 

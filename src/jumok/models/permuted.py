@@ -24,15 +24,14 @@ from jumok.layers.linear import for_products
 from jumok.layers.loss import wide
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.position import Sinusoidal
+from jumok.layers.tap import Tap
 from jumok.models.recognizer import CtcHead, Reading, Recognizer
 from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START, UNKNOWN
 
 NO_CHARACTER = (PAD, UNKNOWN, START)
-FEWER = (
-    0.75  # words that are still being written, as a share of the rows that are computed: with less, others are left out
-)
+FEWER = 0.75  # words still being written, as a share of the rows that are computed: with less, others are left out
 ROOMS = (8, 16, 32, 64)  # places of a word that is looked at again, where its own length leaves the rest empty
 
 
@@ -172,20 +171,27 @@ class PermutedRecognizer(Recognizer):
             return self.ctc.read(self.encoder.columns(hidden_BSD))
         pictures = self.pictures(hidden_BSD)
         ids_BT, log_prob_BT = self._written(pictures)
-        refine = self._refined_by_length if ids_BT.device.type == "cpu" else self._refined
+        refine = self._refined_by_length if self._leaves_out else self._refined
         for _ in range(self.section.refinements):
             ids_BT, log_prob_BT = refine(ids_BT, pictures)
         return reading_of(ids_BT, log_prob_BT)
 
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether rows and places that a word has no use for are left out of what is computed: on a CPU, where the
+        longest of many words is three times as long as most. On a GPU that would be waiting, for nothing; and who
+        watches the attention is shown all rows at every call."""
+        device = self.positions.device.type
+        return device == "cpu" and not any(part.watched for part in self.blocks.modules() if isinstance(part, Tap))
+
     def _written(self, pictures: Sequence[KeyValue]) -> tuple[Tensor, Tensor]:
         """Left to right: the choice at each place and its log p, (B, T) both; the last place has <eos>, and what stands
-        behind a row's first <eos> means nothing. On a CPU words that have ended are left out of what is computed: the
-        longest of many is three times as long as most. (On a GPU that would be waiting, for nothing.)"""
+        behind a row's first <eos> means nothing."""
         rows, device, exact = len(pictures[0].key), pictures[0].key.device, wide(pictures[0].key.dtype)
         ids_BT = torch.full((rows, self.places), END, device=device)
         log_prob_BT = torch.zeros(rows, self.places, dtype=exact, device=device)
         room: list[KeyValue] = []
-        row_B, leaves_out = torch.arange(rows, device=device), device.type == "cpu"
+        row_B, leaves_out = torch.arange(rows, device=device), self._leaves_out
         ended_B = torch.zeros(rows, dtype=torch.bool, device=device)
         written_B1 = torch.full((rows, 1), START, device=device)
         for place in range(self.places):

@@ -6,7 +6,8 @@ that of the vocabulary's piece of just these characters, if there is one. A lang
 (">>fra<< How are you?") is one token.
 
 `SentencePieceModel` has the methods of `tokenizers.Tokenizer` that `text.tokenizer.Tokenizer` calls. The search for the
-best cut is that library's (Unigram: Kudo 2018; BPE: Sennrich et al. 2016).
+best cut is that library's (Unigram: Kudo 2018; BPE: Sennrich et al. 2016), but where rounding decides which one that is
+(sentencepiece_ties.py).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tokenizers import models, pre_tokenizers
 from jumok.errors import BadInput
 from jumok.text.sentencepiece_file import SentencePieces, parse
 from jumok.text.sentencepiece_rules import SPACE, Normal, read_rules
+from jumok.text.sentencepiece_ties import MOST_CHARACTERS, Piece, Ties
 from jumok.text.special import SPECIAL_TOKENS, UNKNOWN
 
 KIND = "sentencepiece"
@@ -54,6 +56,7 @@ class SentencePieceModel:
             raise BadInput(f"{where}: two tokens of the vocabulary have the same name")
         self._normal = Normal(read_rules(pieces.rules, where), pieces.opens, pieces.single)
         self._library = _library(pieces)
+        self._ties = Ties(pieces.pieces) if pieces.kind == "unigram" else None
         # for each id of the library's ours; the first is what it does not know
         self._ours = [NOBODY, *(self._ids.get(piece, UNKNOWN) for piece, _ in pieces.pieces)]
 
@@ -77,26 +80,34 @@ class SentencePieceModel:
         cuts = []
         for code, text, row in zip(split, normal, found, strict=True):
             ids = [self._ours[id] for id in row.ids]
-            if NOBODY in ids:
-                whole = self._library.encode(text, add_special_tokens=False)
-                ids = self._looked_up(text, whole)
+            if NOBODY in ids or self._is_tied(text, row.ids):
+                ids = self._looked_up(text, self._pieces(text))
             cuts.append(Cut([*self._code_ids(code), *ids], []))
         return cuts
 
     def encode(self, text: str, add_special_tokens: bool = False) -> Cut:
         code = _code(text)
         normal, spans = self._normal.placed(text[len(code) :])
-        found = self._library.encode(normal, add_special_tokens=False)
+        found = self._pieces(normal)
         offsets = [(0, len(code))] if code else []
-        offsets += [(len(code) + spans[start][0], len(code) + spans[end - 1][1]) for start, end in found.offsets]
+        offsets += [(len(code) + spans[start][0], len(code) + spans[end - 1][1]) for _, start, end in found]
         return Cut([*self._code_ids(code), *self._looked_up(normal, found)], offsets)
 
     def decode_batch(self, rows: Sequence[Sequence[int]], skip_special_tokens: bool = False) -> list[str]:
         return ["".join(self._names[id] for id in row).replace(SPACE, " ").removeprefix(" ") for row in rows]
 
-    def _looked_up(self, text: str, found: Any) -> list[int]:
+    def _pieces(self, text: str) -> list[Piece]:
+        found = self._library.encode(text, add_special_tokens=False)
+        if self._ties is not None and self._is_tied(text, found.ids):
+            return self._ties.cut(text)
+        return [(id, start, end) for id, (start, end) in zip(found.ids, found.offsets, strict=True)]
+
+    def _is_tied(self, text: str, ids: Sequence[int]) -> bool:
+        return self._ties is not None and len(text) <= MOST_CHARACTERS and self._ties.possible(ids)
+
+    def _looked_up(self, text: str, found: Sequence[Piece]) -> list[int]:
         ids = []
-        for id, (start, end) in zip(found.ids, found.offsets, strict=True):
+        for id, start, end in found:
             ours = self._ours[id]
             ids.append(self._ids.get(text[start:end], UNKNOWN) if ours == NOBODY else ours)
         return ids
