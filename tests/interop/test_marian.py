@@ -25,7 +25,6 @@ from jumok.interop.run_folder import import_huggingface
 from jumok.interop.verifying import verify_huggingface
 from jumok.search import SearchOptions, generate
 from jumok.text.special import END, PAD, START
-from jumok.text.tokenizer import train_tokenizer
 from jumok.training.run import RunFolder
 
 transformers = pytest.importorskip("transformers")
