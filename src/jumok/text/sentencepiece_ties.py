@@ -2,9 +2,9 @@
 
     best(0) = 0,    best(j) = max over pieces text[i:j] of best(i) + score(text[i:j])        (Kudo 2018, Viterbi)
 
-Of "sss" the cuts s|ss and ss|s have one sum of scores. Which of them wins is decided by how all sums before were rounded:
-here they are float32, as in the library, where our engine has float64. That takes a while in Python, so it is done only
-where the pieces of a word would write it in another order too.
+Of "sss" the cuts s|ss and ss|s have one sum of scores. Which of them wins is decided by how the sums before it were
+rounded: here they are float32, as in the library, where our engine has float64. That takes a while in Python, so it is
+done only where the pieces of a word would write it in another order too.
 """
 
 from __future__ import annotations
