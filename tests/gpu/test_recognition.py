@@ -40,6 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
 RECORDED = ["vit-ctc", "vit-decoder", "permuted"]
 EVERYTHING = {
     "colour": 1.0,
+    "lettering": 0.3,
     "outline": 0.3,
     "curve": 1.0,
     "perspective": 1.0,

@@ -10,6 +10,7 @@ from small_fonts import PLAIN, section, words_of
 from jumok.data.rendering.rendered import RenderedWords
 from jumok.data.rendering.renderer import Renderer
 from jumok.data.rendering.table import GlyphTable
+from jumok.text.special import SPECIAL_TOKENS
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,61 @@ def test_ink_is_found_as_the_plain_way_finds_it(
     assert torch.equal(found, torch.maximum(*ink))
 
 
+def test_letters_of_other_sizes_stand_on_the_same_line(words: RenderedWords, seed: int) -> None:
+    """Each point of a letter of half the size shows what the point twice as far from its origin shows."""
+    torch.manual_seed(seed)
+    table, batch = GlyphTable(words.atlas, 24), words.batch(np.arange(60), seed)
+    glyphs = batch.glyphs[batch.lengths == batch.lengths.max()][:1]
+    none, one, half = torch.zeros(1), torch.ones(glyphs.shape), torch.full(glyphs.shape, 0.5)
+    whole = table.lay_out(glyphs, none, torch.zeros(glyphs.shape))
+    same, small = (table.lay_out(glyphs, none, torch.zeros(glyphs.shape), size) for size in (one, half))
+    x, y = whole.left + (whole.right - whole.left) * torch.rand(1, 4000), 60 * torch.rand(1, 4000)
+    ink = table.coverage(whole, x, y)
+    assert ink.max() > 0.9
+    torch.testing.assert_close(table.coverage(same, x, y), ink, atol=1e-3, rtol=0.0)
+    smaller = table.coverage(small, x / 2, table.baseline + (y - table.baseline) / 2)
+    torch.testing.assert_close(smaller, ink, atol=1e-3, rtol=0.0)
+    torch.testing.assert_close(small.right - small.left, (whole.right - whole.left) / 2)
+    torch.testing.assert_close(small.bottom - table.baseline, (whole.bottom - table.baseline) / 2)
+    torch.testing.assert_close(table.middles(small)[0] * 2, table.middles(whole)[0])
+    torch.testing.assert_close((table.middles(small)[1] - table.baseline) * 2, table.middles(whole)[1] - table.baseline)
+
+
+def test_capitals_are_told_from_small_letters(words: RenderedWords) -> None:
+    table = GlyphTable(words.atlas, 24)
+    ids = words.charset.encode
+
+    def even(text: str) -> bool:
+        glyphs = words.atlas.index[0][np.array(ids(text)) - len(SPECIAL_TOKENS)]
+        return bool(table.capitals(torch.from_numpy(glyphs.astype(np.int64))[None]))
+
+    assert [even(text) for text in ("HOUSE", "7491", "A", "House", "axe", "bdl")] == [True] * 3 + [False, True, True]
+
+
+def test_lettering_sets_words_far_apart_in_small_capitals_and_hollow(words: RenderedWords, seed: int) -> None:
+    batch = words.batch(np.arange(200), seed)
+    renderer = Renderer(words.atlas, section(**{**PLAIN, "lettering": 1.0}), (32, 96), 1)
+    torch.manual_seed(seed)
+    line, plain = renderer._line(batch.glyphs), renderer.table.lay_out
+    close = plain(batch.glyphs, torch.zeros(200), torch.zeros(batch.glyphs.shape))
+    wider = ((line.right - line.left) - (close.right - close.left))[batch.lengths > 3]
+    assert wider.mean() > 0.5 * 24
+    assert line.sizes is not None
+    small = line.sizes[:, 1] < 1
+    assert torch.equal(small, renderer.table.capitals(batch.glyphs))
+    assert 0 < small.sum() < 200
+    assert (line.sizes[:, 0] == 1).all()
+    ink = torch.zeros(40, 1, 32, 96)
+    ink[:, :, 8:24, 20:70] = 1  # a letter as a box
+    ground, colour = torch.full_like(ink, 200.0), torch.full_like(ink, 10.0)
+    made = renderer._hollowed(torch.lerp(ground, colour, ink), ground, colour, ink)
+    within, edge = made[:, 0, 10:22, 22:68].flatten(1), made[:, 0, 8, 20:70]
+    hollow = (within == 200).all(dim=1)
+    assert int(hollow.sum()) == 20
+    assert (within[~hollow] == 10).all()
+    assert (edge == 10).all()
+
+
 def test_plain_words_are_black_on_white_and_where_the_centres_say(words: RenderedWords, seed: int) -> None:
     torch.manual_seed(seed)
     batch = words.batch(np.arange(64), seed)
@@ -119,7 +175,7 @@ def test_a_grey_picture_is_the_grey_of_the_coloured_one(words: RenderedWords, se
     assert (grey - made[1][:, 0])[inside].abs().max() <= 1.01  # both are rounded
 
 
-@pytest.mark.parametrize("part", ["colour", "outline", "curve", "perspective", "blur", "noise", "clutter"])
+@pytest.mark.parametrize("part", ["colour", "lettering", "outline", "curve", "perspective", "blur", "noise", "clutter"])
 def test_each_part_changes_pictures(words: RenderedWords, part: str, seed: int) -> None:
     batch = words.batch(np.arange(48), seed)
     torch.manual_seed(seed)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jumok.data.rendering.atlas import Atlas
 
 LINE_DISTANCE = 1.15  # ems, to the next line of a text
+MOST_TRACKING = 1.0  # ems between letters that stand far apart
+SMALL_CAPITALS = (0.65, 0.9)  # their size, of an initial's
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,15 @@ class Renderer(nn.Module):
         tracking_B = em * torch.where(drawn[0] < 0.2, 0.35 * drawn[1], 0.06 * drawn[1] - 0.03)
         tumbling_B1 = (drawn[2] < 0.05 * min(1.0, self.section.curve)).float()[:, None]
         lifts_BL = tumbling_B1 * 0.1 * em * torch.randn(glyphs_BL.shape, device=device).clamp(-2, 2)
-        return self.table.lay_out(glyphs_BL, tracking_B, lifts_BL)
+        sizes_BL = None
+        if self.section.lettering:
+            lettered = torch.rand(3, count, device=device)
+            far_B = lettered[0] < self.section.lettering
+            tracking_B = torch.where(far_B, em * MOST_TRACKING * lettered[2], tracking_B)
+            small_B = (lettered[1] < self.section.lettering) & self.table.capitals(glyphs_BL)
+            sizes_BL = torch.ones(glyphs_BL.shape, device=device)
+            sizes_BL[:, 1:] = torch.where(small_B, uniform(count, *SMALL_CAPITALS, device), 1)[:, None]
+        return self.table.lay_out(glyphs_BL, tracking_B, lifts_BL, sizes_BL)
 
     def _view(self, line: Line) -> View:
         count, device, section = len(line.left), line.left.device, self.section
@@ -111,10 +121,7 @@ class Renderer(nn.Module):
         return F.avg_pool2d(ink_B1HW, self.section.finer) if self.section.finer > 1 else ink_B1HW
 
     def _centres(self, line: Line, camera: Camera) -> Tensor:
-        advance_BL = self.table.measures[line.glyphs][..., 0]
-        top, bottom = (self.table.measures[line.glyphs][..., row] for row in (3, 4))
-        x, y = camera.to_picture(line.starts.clamp(max=1e4) + advance_BL / 2, (top + bottom) / 2 + line.lifts)
-        return torch.stack([x, y], dim=-1)
+        return torch.stack(camera.to_picture(*self.table.middles(line)), dim=-1)
 
     # ------------------------------------------------------------ what they look like
 
@@ -141,7 +148,18 @@ class Renderer(nn.Module):
         if section.outline:
             ground = self._shadowed(ground, ink_B1HW, ink_B3)
             ground = self._outlined(ground, ink_B1HW, ink_B3)
-        return torch.lerp(ground, ink, ink_B1HW)
+        image = torch.lerp(ground, ink, ink_B1HW)
+        return self._hollowed(image, ground, ink, ink_B1HW) if section.lettering else image
+
+    def _hollowed(self, image: Tensor, ground: Tensor, ink: Tensor, ink_B1HW: Tensor) -> Tensor:
+        """Some words as nothing but the edges of their letters."""
+        rows, chosen = some(len(image), self.section.lettering / 2, image.device)
+        part_R1HW = ink_B1HW.index_select(0, rows)
+        inner_R1HW = -F.max_pool2d(-part_R1HW, 3, 1, 1)
+        # the edge is drawn around the letter, since thin strokes have nothing within
+        edge_R1HW = F.max_pool2d(part_R1HW, 3, 1, 1) - inner_R1HW
+        made = torch.lerp(ground.index_select(0, rows), ink.index_select(0, rows), edge_R1HW)
+        return image.index_copy(0, rows, torch.where(chosen[:, None, None, None], made, image.index_select(0, rows)))
 
     def _outlined(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
         """A rim of another colour around the letters of some pictures."""

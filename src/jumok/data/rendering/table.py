@@ -24,13 +24,16 @@ class Line:
     right: Tensor
     top: Tensor
     bottom: Tensor
+    sizes: Tensor | None = None  # (B, L) how large each letter is, where not all are 1; they stand on one line
 
     def rows(self, rows: Tensor) -> Line:
-        return Line(*(getattr(self, name).index_select(0, rows) for name in self.__dataclass_fields__))
+        parts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Line(**{name: part.index_select(0, rows) for name, part in parts.items() if part is not None})
 
 
 FAR = 1e6  # no letter stands there
 MOST_COUNTED = 32  # letters of a line
+EVEN = 0.88  # of the highest letter's height, at least: o has 0.8 of H
 
 
 class GlyphTable(nn.Module):
@@ -50,10 +53,10 @@ class GlyphTable(nn.Module):
         measures = torch.stack([torch.from_numpy(each.astype("float32")) for each in columns], dim=1)
         self.register_buffer("measures", measures, persistent=False)
 
-    def lay_out(self, glyphs_BL: Tensor, tracking_B: Tensor, lifts_BL: Tensor) -> Line:
+    def lay_out(self, glyphs_BL: Tensor, tracking_B: Tensor, lifts_BL: Tensor, sizes_BL: Tensor | None = None) -> Line:
         """`tracking`: how much wider than usual each letter is."""
         there_BL = glyphs_BL > 0
-        advance_BL, left_BL, right_BL, top_BL, bottom_BL = self.measures[glyphs_BL].unbind(dim=-1)
+        advance_BL, left_BL, right_BL, top_BL, bottom_BL = self._measured(glyphs_BL, sizes_BL)
         widths_BL = torch.where(there_BL, advance_BL + tracking_B[:, None], 0)
         starts_BL = widths_BL.cumsum(dim=1) - widths_BL
         inked_BL = there_BL & (bottom_BL > top_BL)  # a space has none
@@ -73,7 +76,28 @@ class GlyphTable(nn.Module):
             edge(starts_BL + right_BL - self.pen, False, 2.0 * self.em),
             edge(top_BL + lifts_BL, True, self.baseline - 0.7 * self.em),
             edge(bottom_BL + lifts_BL, False, float(self.baseline)),
+            sizes_BL,
         )
+
+    def _measured(self, glyphs_BL: Tensor, sizes_BL: Tensor | None) -> tuple[Tensor, ...]:
+        """Advance, left, right, top and bottom of letters of these sizes."""
+        found = self.measures[glyphs_BL].unbind(dim=-1)
+        if sizes_BL is None:
+            return found
+        origins = (0, self.pen, self.pen, self.baseline, self.baseline)
+        return tuple(origin + (each_BL - origin) * sizes_BL for origin, each_BL in zip(origins, found, strict=True))
+
+    def middles(self, line: Line) -> tuple[Tensor, Tensor]:
+        """Of each letter, (B, L): x and y."""
+        advance_BL, _, _, top_BL, bottom_BL = self._measured(line.glyphs, line.sizes)
+        return line.starts.clamp(max=1e4) + advance_BL / 2, (top_BL + bottom_BL) / 2 + line.lifts
+
+    def capitals(self, glyphs_BL: Tensor) -> Tensor:
+        """Whether all letters reach about equally high, as capitals and figures do, (B,)."""
+        _, _, _, top_BL, bottom_BL = self.measures[glyphs_BL].unbind(dim=-1)
+        inked_BL = (glyphs_BL > 0) & (bottom_BL > top_BL)
+        high_BL = torch.where(inked_BL, self.baseline - top_BL, 0)
+        return torch.where(inked_BL, high_BL, FAR).amin(dim=1) > EVEN * high_BL.amax(dim=1)
 
     def coverage(self, line: Line, x_BP: Tensor, y_BP: Tensor) -> Tensor:
         """How much ink there is at points of the line: (B, P), from 0 to 1.
@@ -95,8 +119,11 @@ class GlyphTable(nn.Module):
         """Of one letter at each point, between its mask's four nearest pixels."""
         height, width = self.masks.shape[1:]
         cell_BP = (line.glyphs * (height * width)).gather(1, which_BP)
-        column_BP = x_BP - line.starts.gather(1, which_BP) + (self.pen - 0.5)
-        row_BP = y_BP - line.lifts.gather(1, which_BP) - 0.5
+        across_BP, down_BP = x_BP - line.starts.gather(1, which_BP), y_BP - line.lifts.gather(1, which_BP)
+        if line.sizes is not None:  # a smaller letter is its mask, seen from farther away
+            size_BP = line.sizes.gather(1, which_BP)
+            across_BP, down_BP = across_BP / size_BP, self.baseline + (down_BP - self.baseline) / size_BP
+        column_BP, row_BP = across_BP + (self.pen - 0.5), down_BP - 0.5
         inside_BP = (column_BP > -1) & (column_BP < width) & (row_BP > -1) & (row_BP < height)
         column_BP, row_BP = column_BP.clamp_(0, width - 1.001), row_BP.clamp_(0, height - 1.001)
         left_BP, above_BP = column_BP.floor(), row_BP.floor()
