@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,26 @@ def test_texts_outside_the_charset_are_told_before_training(tmp_path: Path) -> N
     assert isinstance(source, Pictured)
     kept = {source.store.classes[source.store.labels[n]] for n in (*source.numbers, *task.held[0].numbers)}  # type: ignore[union-attr]
     assert kept == {"12", "7"}
+
+
+def test_every_picture_outside_the_charset_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "cache"))
+    grey = np.full((20, 40, 1), 90, np.uint8)
+    texts = [*(f"{number}€" for number in range(9)), "12\t€", "7", "123456789" * 9]
+    write_text_images(tmp_path / "words", [(grey, text) for text in texts])
+    with pytest.raises(BadInput) as refused:
+        task_of(recipe_of(data={"train": {"images": [str(tmp_path / "words")]}, "valid": None}))
+    (named,) = re.findall(r"all of them are listed in (.*\.tsv)", str(refused.value))
+    rows = [line.split("\t") for line in Path(named).read_text(encoding="utf-8").splitlines()]
+    assert rows[0] == ["picture", "text", "why"]
+    assert all(len(row) == 3 for row in rows)
+    assert len(rows) == 1 + 10 + 1
+    assert sum("outside the charset: " in row[2] and "€" in row[2] for row in rows) == 10
+    assert sum("81 characters, more than" in row[2] for row in rows) == 1
+    (tmp_path / "cache" / "outside").rename(tmp_path / "elsewhere")
+    (tmp_path / "cache" / "outside").write_text("no folder")
+    with pytest.raises(BadInput, match=r"(?s)€.*could not be written.*charset\.outside=skip"):
+        task_of(recipe_of(data={"train": {"images": [str(tmp_path / "words")]}, "valid": None}))
 
 
 @pytest.mark.parametrize(

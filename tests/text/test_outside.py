@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jumok.recipe.recognition import CharsetSection, RecognizerSection
 from jumok.text.charset import Charset
-from jumok.text.outside import FIRST, LONGEST, SHOWN, report_outside
+from jumok.text.outside import FIRST, LONGEST, SHOWN, each_outside, report_outside
 
 CHARSET = Charset.of(CharsetSection())
 
@@ -34,6 +34,13 @@ def test_counts_are_complete(texts: list[str], max_length: int) -> None:
         names = [name for (name, _), characters in zip(samples, outside, strict=True) if found.character in characters]
         assert list(found.first) == names[:FIRST]
     assert [found.samples for found in report.characters] == sorted(having.values(), reverse=True)
+    every = {name: why for name, _, why in each_outside(CHARSET, samples, max_length)}
+    wrong = {name for (name, _), found in zip(samples, outside, strict=True) if found}
+    long = {name for (name, _), text in zip(samples, composed, strict=True) if len(text) > max_length}
+    assert {name for name, why in every.items() if "outside the charset" in why} == wrong
+    assert {name for name, why in every.items() if f"more than {max_length}" in why} == long
+    told = "\n".join(report.lines())
+    assert not report.names_all or all(name in told for name in every)
 
 
 def test_what_to_do_is_said() -> None:

@@ -33,9 +33,9 @@ from jumok.errors import BadInput
 from jumok.files import replace_file
 from jumok.models.recognizer import Recognizer, build_recognizer
 from jumok.recipe import Augmentation, Corpus, Recipe, RecognizerSection
+from jumok.tasks.charset_doctor import told_outside
 from jumok.tasks.objective import Loss, Objective
 from jumok.text.charset import Charset
-from jumok.text.outside import report_outside
 from jumok.text.special import END, PAD
 from jumok.text.tokenizer import Tokenizer
 
@@ -317,11 +317,7 @@ def pictured(store: ImageStore, charset: Charset, max_length: int, skip: bool, s
     """Pictures of files as the model reads them. What cannot be written is told with its name before anything is
     learned; with `skip` it is left out then, else it is an error."""
     texts = store.classes
-    report = report_outside(
-        charset, ((store.names[row], texts[label]) for row, label in enumerate(store.labels)), max_length
-    )
-    if not report.fine:
-        told = "\n".join(report.lines())
+    if told := told_outside(store, charset, max_length):
         if not skip:
             raise BadInput(f"{told}\nor leave them out: charset.outside=skip")
         say(f"{told}\nthey are left out (charset.outside: skip)")

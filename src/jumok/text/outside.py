@@ -1,13 +1,14 @@
 """The charset's doctor: which characters of the texts are not in the set, and which texts are too long.
 
 Asked before training. A reader that silently left such texts out, or erased their characters, would look well in
-validation and be wrong in use; so each is counted, the first ones are named, and what to do is said.
+validation and be wrong in use; so each is counted, the first ones are named, and what to do is said. `each_outside`
+names all.
 """
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jumok.text.charset import SETS, Charset, named_character
@@ -44,6 +45,12 @@ class Outside:
     def fine(self) -> bool:
         """Whether every text can be learned as it is."""
         return not self.with_outside and not self.too_long
+
+    @property
+    def names_all(self) -> bool:
+        """Whether every sample that is found is named in `lines`."""
+        told = all(found.samples == len(found.first) for found in self.characters)
+        return told and len(self.characters) <= SHOWN and self.too_long == len(self.first_too_long)
 
     def lines(self) -> list[str]:
         """The same in words; nothing where all is fine."""
@@ -128,6 +135,22 @@ def report_outside(charset: Charset, samples: Iterable[tuple[str, str]], max_len
     return Outside(
         count, with_outside, characters, too_long, longest, tuple(first_too_long), max_length, whole
     )  # fmt: skip
+
+
+def each_outside(
+    charset: Charset, samples: Iterable[tuple[str, str]], max_length: int | None = None
+) -> Iterator[tuple[str, str, str]]:
+    """Every sample that cannot be learned as it is: its name, its text, and why."""
+    known = charset.ids.keys()
+    for name, raw in samples:
+        text = unicodedata.normalize("NFC", raw)
+        why = []
+        if outside := [character for character in dict.fromkeys(text) if character not in known]:
+            why.append(f"outside the charset: {_listed(outside)}")
+        if max_length is not None and len(text) > max_length:
+            why.append(f"{len(text)} characters, more than {max_length}")
+        if why:
+            yield name, text, "; ".join(why)
 
 
 def _texts(count: int) -> str:
