@@ -12,7 +12,7 @@ from jumok.recipe.recognition import CharsetSection, Rendering
 from jumok.text.charset import Charset
 
 FONTS = Path(matplotlib.__file__).parent / "mpl-data/fonts/ttf"
-PLAIN = {"colour": 0, "lettering": 0, "outline": 0, "curve": 0, "perspective": 0, "blur": 0, "noise": 0, "clutter": 0}
+PLAIN = {"colour": 0, "outline": 0, "curve": 0, "perspective": 0, "blur": 0, "noise": 0, "clutter": 0}
 
 
 def section(**changes: Any) -> Rendering:

@@ -81,9 +81,9 @@ class Rendering(Section):
         1.0, description="Share of pictures with colours, gradients and textures; the rest is black on white."
     )
     lettering: Share = Field(
-        0.1,
-        description="Share of words whose letters stand far apart; as many have a large initial and small capitals; "
-        "half as many are hollow.",
+        0.0,
+        description="Share of words whose letters stand far apart; as many, of those in capitals, have a larger first "
+        "letter; half as many are drawn as the edges of their letters.",
     )
     outline: Share = Field(0.15, description="Share of words with an outline; as many have a shadow.")
     curve: float = Field(1.0, ge=0, description="How far lines bend; 0: straight.")

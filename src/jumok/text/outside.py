@@ -140,7 +140,7 @@ def report_outside(charset: Charset, samples: Iterable[tuple[str, str]], max_len
 def each_outside(
     charset: Charset, samples: Iterable[tuple[str, str]], max_length: int | None = None
 ) -> Iterator[tuple[str, str, str]]:
-    """Every sample that cannot be learned as it is: its name, its text, and why."""
+    """Every sample that cannot be learned as it is: its name, its text as it was given, and why."""
     known = charset.ids.keys()
     for name, raw in samples:
         text = unicodedata.normalize("NFC", raw)
@@ -150,7 +150,7 @@ def each_outside(
         if max_length is not None and len(text) > max_length:
             why.append(f"{len(text)} characters, more than {max_length}")
         if why:
-            yield name, text, "; ".join(why)
+            yield name, raw, "; ".join(why)
 
 
 def _texts(count: int) -> str:

@@ -23,7 +23,7 @@ from tokenizers import models, pre_tokenizers
 from jumok.errors import BadInput
 from jumok.text.sentencepiece_file import SentencePieces, parse
 from jumok.text.sentencepiece_rules import SPACE, Normal, read_rules
-from jumok.text.sentencepiece_ties import MOST_CHARACTERS, Piece, Ties
+from jumok.text.sentencepiece_ties import Piece, Ties, parted
 from jumok.text.special import SPECIAL_TOKENS, UNKNOWN
 
 KIND = "sentencepiece"
@@ -79,9 +79,12 @@ class SentencePieceModel:
         found = self._library.encode_batch_fast(normal, add_special_tokens=False)
         cuts = []
         for code, text, row in zip(split, normal, found, strict=True):
-            ids = [self._ours[id] for id in row.ids]
-            if NOBODY in ids or self._is_tied(text, row.ids):
-                ids = self._looked_up(text, self._pieces(text))
+            if self._ties is not None and self._ties.possible(text, row.ids):
+                ids = self._looked_up(text, self._ties.cut(text))
+            else:
+                ids = [self._ours[id] for id in row.ids]
+                if NOBODY in ids:
+                    ids = self._looked_up(text, self._pieces(text))
             cuts.append(Cut([*self._code_ids(code), *ids], []))
         return cuts
 
@@ -98,12 +101,9 @@ class SentencePieceModel:
 
     def _pieces(self, text: str) -> list[Piece]:
         found = self._library.encode(text, add_special_tokens=False)
-        if self._ties is not None and self._is_tied(text, found.ids):
+        if self._ties is not None and self._ties.possible(text, found.ids):
             return self._ties.cut(text)
         return [(id, start, end) for id, (start, end) in zip(found.ids, found.offsets, strict=True)]
-
-    def _is_tied(self, text: str, ids: Sequence[int]) -> bool:
-        return self._ties is not None and len(text) <= MOST_CHARACTERS and self._ties.possible(ids)
 
     def _looked_up(self, text: str, found: Sequence[Piece]) -> list[int]:
         ids = []
@@ -130,8 +130,7 @@ def _library(pieces: SentencePieces) -> tokenizers.Tokenizer:
         model = models.BPE(ids, _merges(pieces), unk_token=NOTHING, fuse_unk=True)
     made = tokenizers.Tokenizer(model)
     # Where a blank only ever opens a piece, words can be cut one by one, and those that come again are remembered.
-    known = {piece for piece, _ in pieces.pieces}
-    if SPACE in known and all(SPACE not in piece[1:] for piece in known):
+    if parted(pieces.pieces):
         made.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, "never", split=True)
     return made
 

@@ -126,6 +126,25 @@ def test_lettering_sets_words_far_apart_in_small_capitals_and_hollow(words: Rend
     assert int(hollow.sum()) == 20
     assert (within[~hollow] == 10).all()
     assert (edge == 10).all()
+    thin = torch.zeros(40, 1, 32, 96)
+    thin[:, :, 8:24, 30:32] = 1  # a stroke without anything within
+    plain = torch.lerp(ground, colour, thin)
+    assert torch.equal(renderer._hollowed(plain, ground, colour, thin), plain)
+
+
+def test_without_lettering_nothing_more_is_drawn(words: RenderedWords, seed: int) -> None:
+    """Recipes from before there was any see the pictures that they saw."""
+    batch = words.batch(np.arange(20), seed)
+    assert section().lettering == 0
+    renderer = Renderer(words.atlas, section(), (32, 96), 1)
+    torch.manual_seed(seed)
+    line = renderer._line(batch.glyphs)
+    after = torch.rand(1)
+    torch.manual_seed(seed)
+    torch.rand(3, 20)
+    torch.randn(batch.glyphs.shape)
+    assert torch.equal(torch.rand(1), after)
+    assert line.sizes is None
 
 
 def test_plain_words_are_black_on_white_and_where_the_centres_say(words: RenderedWords, seed: int) -> None:
@@ -175,7 +194,7 @@ def test_a_grey_picture_is_the_grey_of_the_coloured_one(words: RenderedWords, se
     assert (grey - made[1][:, 0])[inside].abs().max() <= 1.01  # both are rounded
 
 
-@pytest.mark.parametrize("part", ["colour", "lettering", "outline", "curve", "perspective", "blur", "noise", "clutter"])
+@pytest.mark.parametrize("part", ["colour", "outline", "curve", "perspective", "blur", "noise", "clutter"])
 def test_each_part_changes_pictures(words: RenderedWords, part: str, seed: int) -> None:
     batch = words.batch(np.arange(48), seed)
     torch.manual_seed(seed)
