@@ -58,12 +58,14 @@ def main() -> None:
     labels = [crop.label for crop in crops]
     raw = [RawImage(crop.name, None, crop.encoded) for crop in crops]
     rows: list[dict[str, Any]] = []
+    training: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         for path in arguments.runs:
             folder = path if path.is_dir() else unpack(path, Path(place) / path.stem)
             reader = api.load(folder, device="cpu")
             trained = path.with_suffix(".json")
             about = json.loads(trained.read_text(encoding="utf-8")) if trained.exists() else {}
+            training[path.stem] = about
             for name, way in ways(reader, arguments.precision).items():
                 texts = [seen.read.text if isinstance(seen.read, Read) else "" for seen in reader.stream(raw, way)]
                 count = right(texts, labels)
@@ -96,6 +98,7 @@ def main() -> None:
         "pictures": PICTURES,
         "threads": arguments.threads,
         "readers": rows,
+        "training": training,
     }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"{arguments.out}; peers: {PEERS.name if known else 'not measured (scene_text_peers.py)'}")
