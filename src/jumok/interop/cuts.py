@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from jumok.data.rows import framed
+from jumok.data.suspicion import visible
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.wordpiece import LONGEST_WORD
 
@@ -83,5 +84,4 @@ def differing(texts: Sequence[str], ours: Sequence[object], theirs: Sequence[obj
 
 def shown(text: str) -> str:
     """For a message: not too long, and nothing in it that drives a terminal."""
-    short = text if len(text) <= SHOWN else text[:SHOWN] + "…"
-    return '"' + "".join(one if one.isprintable() else ascii(one)[1:-1] for one in short) + '"'
+    return f'"{visible(text, SHOWN)}"'

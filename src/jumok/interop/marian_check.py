@@ -30,11 +30,8 @@ ROWS, WORDS = 4, 12
 SENTENCES, BEAM = 20, 5
 AGREE = 0.995  # of the translations
 MARIANS = "MarianTokenizer"  # their class for SentencePiece files
-SAME_SUMS = (
-    0,
-    2,
-    2,
-)  # SentencePiece's version, from which on sums of scores are rounded as ours (text/sentencepiece_ties.py)
+# SentencePiece's version from which on sums of scores are rounded as here (text/sentencepiece_ties.py)
+SAME_SUMS = (0, 2, 2)
 
 
 @dataclass(frozen=True)

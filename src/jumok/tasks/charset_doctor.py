@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from jumok.data.folders import default_cache, put
+from jumok.data.images.raw import shown
 from jumok.data.images.store import ImageStore
 from jumok.text.charset import Charset
 from jumok.text.outside import each_outside, report_outside
@@ -22,7 +23,7 @@ def told_outside(store: ImageStore, charset: Charset, max_length: int) -> str:
     report = report_outside(charset, samples(), max_length)
     lines = report.lines()
     if not report.fine and not report.names_all:
-        rows = ("\t".join(map(_one_line, row)) for row in each_outside(charset, samples(), max_length))
+        rows = ("\t".join(map(shown, row)) for row in each_outside(charset, samples(), max_length))
         lines.append(_kept("\n".join([COLUMNS, *rows]) + "\n"))
     return "\n".join(lines)
 
@@ -35,7 +36,3 @@ def _kept(table: str) -> str:
     except OSError as error:  # it is the texts that must be mended, with or without the list
         return f"the list of all of them could not be written to {path}: {error.strerror or error}"
     return f"all of them are listed in {path}"
-
-
-def _one_line(text: str) -> str:
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

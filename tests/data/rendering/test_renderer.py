@@ -108,8 +108,8 @@ def test_lettering_sets_words_far_apart_in_small_capitals_and_hollow(words: Rend
     batch = words.batch(np.arange(200), seed)
     renderer = Renderer(words.atlas, section(**{**PLAIN, "lettering": 1.0}), (32, 96), 1)
     torch.manual_seed(seed)
-    line, plain = renderer._line(batch.glyphs), renderer.table.lay_out
-    close = plain(batch.glyphs, torch.zeros(200), torch.zeros(batch.glyphs.shape))
+    line = renderer._line(batch.glyphs)
+    close = renderer.table.lay_out(batch.glyphs, torch.zeros(200), torch.zeros(batch.glyphs.shape))
     wider = ((line.right - line.left) - (close.right - close.left))[batch.lengths > 3]
     assert wider.mean() > 0.5 * 24
     assert line.sizes is not None
