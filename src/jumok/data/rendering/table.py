@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from jumok.data.rendering.glyphs import CAPITALS
+
 if TYPE_CHECKING:
     from jumok.data.rendering.atlas import Atlas
 
@@ -33,7 +35,7 @@ class Line:
 
 FAR = 1e6  # no letter stands there
 MOST_COUNTED = 32  # letters of a line
-EVEN = 0.88  # of the highest letter's height, at least: o has 0.8 of H
+EVEN = 0.88  # of a capital's height, at least: o has 0.8 of it
 
 
 class GlyphTable(nn.Module):
@@ -93,11 +95,11 @@ class GlyphTable(nn.Module):
         return line.starts.clamp(max=1e4) + advance_BL / 2, (top_BL + bottom_BL) / 2 + line.lifts
 
     def capitals(self, glyphs_BL: Tensor) -> Tensor:
-        """Whether all letters reach about equally high, as capitals and figures do, (B,)."""
+        """Whether all letters reach about as high as capitals, which are of one height in all faces, (B,)."""
         _, _, _, top_BL, bottom_BL = self.measures[glyphs_BL].unbind(dim=-1)
         inked_BL = (glyphs_BL > 0) & (bottom_BL > top_BL)
-        high_BL = torch.where(inked_BL, self.baseline - top_BL, 0)
-        return torch.where(inked_BL, high_BL, FAR).amin(dim=1) > EVEN * high_BL.amax(dim=1)
+        reach_BL = torch.where(inked_BL, self.baseline - top_BL, FAR)
+        return inked_BL.any(dim=1) & (reach_BL.amin(dim=1) > EVEN * CAPITALS * self.em)
 
     def coverage(self, line: Line, x_BP: Tensor, y_BP: Tensor) -> Tensor:
         """How much ink there is at points of the line: (B, P), from 0 to 1.
