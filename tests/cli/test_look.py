@@ -62,6 +62,7 @@ def look(folder: Path, *words: str, name: str = "run") -> int:
         ("ONE", "--kind", "rollout", "--from", "5", "--dark", "--out", "OUT/rollout.png"),
         ("ONE", "OTHER", "--kind", "gradient", "--label", "초록", "--out", "OUT/gradient.png"),
         ("--what", "filters", "--out", "OUT/filters.png"),
+        ("--what", "filters", "--images", "FOLDER", "--out", "OUT/both.png"),
         ("--what", "positions", "--out", "OUT/positions.svg"),
         ("--what", "distance", "--images", "FOLDER", "--out", "OUT/distance.png"),
     ],
@@ -114,6 +115,21 @@ def test_distances_as_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert np.shape(json.loads((folder / "positions.json").read_text())["cosine"]) == (12, 12)
 
 
+def test_filters_of_a_small_cnn_beside_the_models(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = []
+    for most in ("12", "12", "6"):
+        words = ("--what", "filters", "--images", "FOLDER", "--most", most, "--out", "OUT/filters.json")
+        assert look(folder, *words) == 0
+        assert f"learns {most} images of 3 classes" in capsys.readouterr().err
+        written.append(json.loads((folder / "filters.json").read_text(encoding="utf-8")))
+    model, network = written[0]["groups"]
+    assert np.shape(model["filters"])[1:] == (3, 4, 2)
+    assert np.shape(network["filters"]) == (28, 3, 3, 3)  # as large as the shorter side of a patch, and odd
+    assert "small CNN" in network["name"]
+    assert written[0] == written[1]
+    assert written[0]["groups"][1] != written[2]["groups"][1]  # it has learned from them
+
+
 def test_what_cannot_be_read_is_left_out_of_a_measure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert look(folder, "ONE", "BROKEN", "--what", "distance") == 0
     captured = capsys.readouterr()
@@ -145,6 +161,10 @@ def test_what_cannot_be_read_is_left_out_of_a_measure(folder: Path, capsys: pyte
         (["ONE", "--json", "--out", "OUT/x.png"], "--what distance"),
         (["--what", "filter", "--out", "OUT/x.png"], 'Did you mean "filters"'),
         (["--what", "filters"], "--out filters.png"),
+        (["--what", "filters", "--images", "ONE", "--out", "OUT/x.png"], "not told what these images show"),
+        (["--what", "filters", "--images", "BROKEN", "--out", "OUT/x.png"], "no image in it that can be read"),
+        (["--what", "filters", "--images", "OUT/images/red", "--out", "OUT/x.png"], "not told what these images show"),
+        (["--what", "positions", "--images", "FOLDER", "--out", "OUT/x.png"], "about the model alone"),
         (["--what", "filters", "--out", "OUT/x.html"], "none of .png"),
         (["ONE", "--what", "positions", "--out", "OUT/x.png"], "the model alone"),
         (["--what", "distance"], "--images"),

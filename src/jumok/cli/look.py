@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from jumok.data.images.raw import RawImage
+    from jumok.inspect.vision_weights import Filters
     from jumok.models.vit import Looker
     from jumok.trained import TrainedImageClassifier, TrainedTextReader
 
 MOST = 256  # images that distances are measured on, by itself: enough for the means if all classes are among them
+LEARNED_FROM = 5000  # images that a small CNN learns its filters from, by itself
 TOGETHER = 64
 
 
@@ -53,8 +55,17 @@ def look(
         "--what",
         help="Instead of maps: filters (of the first layer), positions (how alike), distance (how far heads look).",
     ),
-    folder: Path | None = typer.Option(None, "--images", help="Distance: a folder of images to measure it on."),
-    most: int = typer.Option(MOST, min=1, help="Distance: look at so many images at most, evenly of all."),
+    folder: Path | None = typer.Option(
+        None,
+        "--images",
+        help="Distance: a folder of images to measure it on. Filters: images by class, from which a small CNN learns "
+        "filters to stand beside the model's.",
+    ),
+    most: int | None = typer.Option(
+        None,
+        min=1,
+        help=f"Look at so many images at most, evenly of all. (default: distance {MOST:,}, filters {LEARNED_FROM:,})",
+    ),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
     as_json: bool = typer.Option(False, "--json", help="Distance: print JSON."),
     device: str = typer.Option("auto", help="auto, cpu, cuda or mps."),
@@ -86,7 +97,7 @@ def look(
         raise BadInput("maps are drawn into a file: --out look.png (or .svg, .html, .json)")
     asked.check(out)
     model = _load(run, device)
-    names, pixels = next(_batches(model, islice(open_images(images), MOST_IMAGES + 1), whole=True))
+    names, pixels, _ = next(_batches(model, islice(open_images(images), MOST_IMAGES + 1), whole=True))
     if isinstance(model, TextReader):
         typer.echo(write_word_maps(model, pixels, names, asked, out, dark))
     else:
@@ -99,7 +110,7 @@ def _show(
     folder: Path | None,
     model: TrainedImageClassifier | TrainedTextReader,
     out: Path | None,
-    most: int,
+    most: int | None,
     dark: bool,
     as_json: bool,
 ) -> None:
@@ -109,16 +120,42 @@ def _show(
         if not images and folder is None:
             raise BadInput("--what distance is measured on images: name some, or a folder of them with --images")
         paths = [*images, *([folder] if folder is not None else [])]
-        batches = (batch for _, batch in _batches(model, _spread(paths, most)))
+        batches = (batch for _, batch, _ in _batches(model, _spread(paths, most or MOST)))
         found = measure_distances(_looker(model), batches, out, dark)
         typer.echo(json.dumps(found.to_json(), indent=1) if as_json else found.summary(), nl=as_json)
         if out is not None and not as_json:
             typer.echo(f"written: {out}")
         return
-    if images or folder is not None or as_json:
+    if images or as_json or (folder is not None and what != "filters"):
         raise BadInput(f"--what {what} is about the model alone: leave out the images, --images and --json")
     assert out is not None
-    typer.echo((write_filters if what == "filters" else write_positions)(_looker(model), out, dark=dark))
+    if what == "positions":
+        typer.echo(write_positions(_looker(model), out, dark=dark))
+    else:
+        network = None if folder is None else _network(model, folder, most or LEARNED_FROM)
+        typer.echo(write_filters(_looker(model), out, network, dark))
+
+
+def _network(model: TrainedImageClassifier | TrainedTextReader, folder: Path, most: int) -> Filters:
+    """Filters of a small CNN that learns the images of a folder now."""
+    import torch
+
+    from jumok.data.images.sources import open_images
+    from jumok.inspect.vision_network import Labelled, learned_filters
+    from jumok.tasks.text_reader import TextReader
+
+    if isinstance(model, TextReader):
+        raise BadInput("--images: a CNN learns classes of images here, and this model reads words. Leave it out")
+    made = list(_batches(model, _picked(open_images([folder]), most)))
+    labels = [label for _, _, part in made for label in part]
+    if not labels:
+        raise BadInput(f"--images {folder}: there is no image in it that can be read")
+    if None in labels:
+        raise BadInput(f"--images {folder}: it is not told what these images show. Give a folder of folders, by class")
+    numbers = {label: number for number, label in enumerate(sorted({str(label) for label in labels}))}
+    images = torch.cat([pixels for _, pixels, _ in made])
+    typer.echo(f"a small CNN learns {len(images):,} images of {len(numbers)} classes …", err=True)
+    return learned_filters(_looker(model), Labelled(images, torch.tensor([numbers[str(label)] for label in labels])))
 
 
 def _load(run: Path, device: str) -> TrainedImageClassifier | TrainedTextReader:
@@ -157,8 +194,12 @@ def _spread(paths: Sequence[Path], most: int) -> Iterator[RawImage]:
         files += pictures_in(path) if is_of_files else [path]
     if all(is_image_name(file.name) for file in files):
         yield from open_images([files[number] for number in _evenly(len(files), most)])
-        return
-    images = open_images(files)
+    else:
+        yield from _picked(open_images(files), most)
+
+
+def _picked(images: Iterable[RawImage], most: int) -> Iterator[RawImage]:
+    """So many of them at most, evenly."""
     wanted = set(_evenly(sum(1 for _ in images), most))
     last = max(wanted, default=-1)
     for number, image in enumerate(images):
@@ -178,9 +219,9 @@ def _evenly(count: int, most: int) -> list[int]:
 
 def _batches(
     model: TrainedImageClassifier | TrainedTextReader, images: Iterable[RawImage], whole: bool = False
-) -> Iterator[tuple[list[str], Tensor]]:
-    """Names and bytes (B, C, H, W) of images as the model sees them. What cannot be read is refused where the `whole`
-    is asked for, else left out with a word."""
+) -> Iterator[tuple[list[str], Tensor, list[str | None]]]:
+    """Names, bytes (B, C, H, W) as the model sees them, and labels of images. What cannot be read is refused where the
+    `whole` is asked for, else left out with a word."""
     import numpy as np
     import torch
 
@@ -188,7 +229,11 @@ def _batches(
     from jumok.data.images.store import decoded
     from jumok.tasks.text_reader import TextReader
 
-    names, pixels = [], []
+    def together(kept: Sequence[tuple[str, Any, str | None]]) -> tuple[list[str], Tensor, list[str | None]]:
+        names, pixels, labels = zip(*kept, strict=True)
+        return list(names), torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous(), list(labels)
+
+    kept: list[tuple[str, Any, str | None]] = []
     if isinstance(model, TextReader):
         section = model.model.section
         prepared = decoded(images, section.image, section.channels, model.resize)
@@ -200,10 +245,9 @@ def _batches(
                 raise made
             typer.echo(f"left out: {made}", err=True)
             continue
-        names.append(image.name)
-        pixels.append(made)
-        if len(pixels) == TOGETHER:
-            yield names, torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous()
-            names, pixels = [], []
-    if pixels:
-        yield names, torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous()
+        kept.append((image.name, made, image.label))
+        if len(kept) == TOGETHER:
+            yield together(kept)
+            kept = []
+    if kept:
+        yield together(kept)
