@@ -21,6 +21,7 @@ KINDS: list[dict[str, Any]] = [
     {"pooling": "mean", "registers": 3, "layer_scale": 0.1},
     {"pooling": "mean", "pooled_norm": True, "position": "sinusoidal"},
     {"stem": "convolution", "stem_layers": 2, "pooling": "sequence", "position": "none"},
+    {"stem": "convolution", "stem_layers": 2, "stem_depth": 2, "stem_width": 8, "pooling": "sequence"},
     {"channels": 1, "norm": "post", "norm_kind": "rms", "registers": 1},
 ]
 
@@ -144,6 +145,20 @@ def test_convolutions_take_any_size() -> None:
     assert model.section.grid == (2, 3)
     for size in ((8, 12), (9, 13), (15, 5)):
         assert model(images_of(model, 2, size)).shape == (2, 5)
+
+
+def test_layers_between_the_halvings_of_a_convolutional_stem() -> None:
+    reader = model_of(stem="convolution", stem_layers=2, stem_depth=3, stem_width=8).reader
+    assert reader.section.grid == (2, 3)
+    values = reader.normalised(images_of(model_of()))
+    kernels = [layer.weight for layer in reader.stem.layers]  # type: ignore[union-attr]
+    assert [tuple(kernel.shape[:2]) for kernel in kernels] == [(8, 3), *[(8, 8)] * 4, (16, 8)]
+    expected = values
+    for stage in (kernels[:3], kernels[3:]):
+        for kernel in stage:
+            expected = F.conv2d(expected, kernel, padding=1).relu()
+        expected = F.max_pool2d(expected, 3, stride=2, padding=1)
+    torch.testing.assert_close(reader.stem(values), expected.permute(0, 2, 3, 1), **CLOSE)
 
 
 def test_some_images_pass_layers_by_as_they_learn() -> None:

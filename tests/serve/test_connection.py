@@ -107,17 +107,17 @@ def test_a_head_that_comes_a_byte_at_a_time(service: Running) -> None:
         try:
             for byte in b"GET /health HTTP/1.1\r\nX-Long: " + b"a" * 100:
                 connection.sendall(bytes([byte]))
-                time.sleep(0.02)
+                time.sleep(0.1)  # more than ten seconds, if nobody minds
         except (BrokenPipeError, ConnectionResetError):
             pass
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 8
 
 
 def test_a_head_without_an_end(service: Running) -> None:
     with service.connect() as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):  # noqa: PT012
-            for _ in range(2000):
+            for _ in range(60_000):  # the system keeps some megabytes of it that a busy service has not looked at yet
                 connection.sendall(b"X: " + b"a" * 1000 + b"\r\n")
 
 

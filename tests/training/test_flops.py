@@ -179,7 +179,13 @@ def test_what_nobody_counted_is_not_guessed() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{}, {"stem": "convolution", "stem_layers": 2, "pooling": "sequence"}, {"registers": 3}]
+    "keys",
+    [
+        {},
+        {"stem": "convolution", "stem_layers": 2, "pooling": "sequence"},
+        {"stem": "convolution", "stem_layers": 2, "stem_depth": 2, "stem_width": 24},
+        {"registers": 3},
+    ],
 )
 def test_images_are_counted_as_pytorch_counts_them(keys: dict[str, Any]) -> None:
     from jumok.data.images.batch import ImageBatch

@@ -54,7 +54,8 @@ def patch_parts(reader: Vit, told: Told) -> list[Part]:
         parts = [Part("patches", "embedding", about, told.of(stem), size(stem))]
     else:
         count = len(stem.layers)
-        about = f"{count} layer{'s' * (count > 1)} of 3 × 3, each with the largest of 3 × 3 at every second place"
+        each = "each" if stem.depth == 1 else f"every {stem.depth}"
+        about = f"{count} layer{'s' * (count > 1)} of 3 × 3, {each} with the largest of 3 × 3 at every second place"
         parts = [Part("convolutions", "embedding", about, told.of(stem), size(stem))]
     if isinstance(reader.positions, Grid):
         about = f"learned, {section.grid[0]} × {section.grid[1]} places, added"

@@ -52,14 +52,17 @@ class Patches(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """The compact convolutional tokenizer (Hassani et al. 2021): maxpool(relu(conv(x))) as many times as there are
-    layers, (B, C, H, W) → (B, h, w, D). Each halves the image; neighbours overlap, so edges are not cut in two."""
+    """The compact convolutional tokenizer (Hassani et al. 2021): maxpool(relu(conv(x))) as many times as `layers` says,
+    (B, C, H, W) → (B, h, w, D). Each halves the image; neighbours overlap, so edges are not cut in two.
 
-    INNER = 64  # channels between layers, as in the paper
+    With a `depth` of more than 1 so many times relu(conv(x)) come before each maxpool: what is small in the image is
+    seen where it is still small, and the Transformer, whose cost grows with the square of the patches, gets as few.
+    """
 
-    def __init__(self, channels: int, layers: int, width: int) -> None:
+    def __init__(self, channels: int, layers: int, width: int, depth: int = 1, inner: int = 64) -> None:
         super().__init__()
-        sizes = [channels, *[self.INNER] * (layers - 1), width]
+        self.depth = depth
+        sizes = [channels, *[inner] * (layers * depth - 1), width]
         self.layers = nn.ModuleList(
             nn.Conv2d(before, after, 3, padding=1, bias=False) for before, after in pairwise(sizes)
         )
@@ -68,6 +71,8 @@ class Convolutions(nn.Module):
             nn.init.kaiming_normal_(layer.weight)
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
-        for layer in self.layers:
-            images_BCHW = F.max_pool2d(torch.relu(layer(images_BCHW)), 3, stride=2, padding=1)
+        for number, layer in enumerate(self.layers, 1):
+            images_BCHW = torch.relu(layer(images_BCHW))
+            if number % self.depth == 0:
+                images_BCHW = F.max_pool2d(images_BCHW, 3, stride=2, padding=1)
         return images_BCHW.permute(0, 2, 3, 1)

@@ -41,7 +41,8 @@ class Vit(nn.Module):
         if section.stem == "patch":
             self.stem = Patches(section.channels, section.patch, section.width)
         else:
-            self.stem = Convolutions(section.channels, section.stem_layers, section.width)
+            layers, depth, inner = section.stem_layers, section.stem_depth, section.stem_width
+            self.stem = Convolutions(section.channels, layers, section.width, depth, inner)
         self.positions: Grid | SinusoidalGrid | None = None
         if section.position == "learned":
             self.positions = Grid(section.grid, section.width, section.antialias)

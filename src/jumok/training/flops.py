@@ -117,9 +117,10 @@ def _vit_flops(vit: Vit) -> int:
         return total + _convolved(stem.layers, section.image)
     assert isinstance(stem, Convolutions)
     height, width = section.image
-    for layer in stem.layers:
+    for number, layer in enumerate(stem.layers, 1):
         total += _convolved([layer], (height, width))
-        height, width = (height + 1) // 2, (width + 1) // 2
+        if number % stem.depth == 0:
+            height, width = (height + 1) // 2, (width + 1) // 2
     return total
 
 
