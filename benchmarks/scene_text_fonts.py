@@ -32,7 +32,7 @@ from fontTools.ttLib import TTCollection, TTFont
 from fontTools.varLib import instancer
 from PIL import Image, ImageDraw, ImageFont
 
-from scene_text_font_packages import fetch, left_out, licence, package_names
+from scene_text_font_packages import RARE, fetch, left_out, licence, package_names
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 LATIN_POINTS = [*range(0x20, 0x7F), *range(0xA0, 0x100)]
@@ -119,6 +119,8 @@ def chosen(faces: Iterable[Face]) -> list[Face]:
         upright = [face for face in of_one_package if not face.italic]
         slanted = [face for face in of_one_package if face.italic]
         chance = hashlib.sha256(key.encode()).digest()[0]
+        if chance % RARE.get(members[0].package, 1):
+            continue
         picked = []
         if upright:
             regular = min(upright, key=lambda face: (abs(face.weight - 400), len(face.style)))

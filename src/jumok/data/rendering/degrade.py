@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from jumok.data.images.augment_draws import some
 
 REACH = 3  # pixels to each side that a blur mixes
+LARGEST_GRAIN = 12.0  # levels: the deviation of a pixel in the noisiest pictures
 COARSE = (0.75, 0.5, 0.35)  # sizes that pictures had before they were enlarged
 # how coarsely JPEG keeps each frequency of lightness, at quality 50
 QUANTA = (
@@ -32,8 +33,8 @@ def blur(images: Tensor, strength: float) -> Tensor:
     """Out of focus, or moved while it was taken: a Gaussian that is as wide as drawn, across and down."""
     count, device = len(images), images.device
     drawn = torch.rand(3, count, device=device)
-    wide_B = 0.2 + strength * 1.6 * drawn[0] ** 3
-    far_B = strength * 1.2 * drawn[2]
+    wide_B = 0.2 + strength * 1.3 * drawn[0] ** 3
+    far_B = strength * 0.9 * drawn[2]
     across_B = torch.where(drawn[1] < 0.15, wide_B + far_B, wide_B)
     down_B = torch.where((drawn[1] >= 0.15) & (drawn[1] < 0.3), wide_B + far_B, wide_B)
     return _blurred(_blurred(images, across_B, 3), down_B, 2)
@@ -72,7 +73,7 @@ def coarsen(images: Tensor, share: float) -> Tensor:
 def noise(images: Tensor, strength: float) -> Tensor:
     """Grain: of each pixel by itself, the same in all channels or not."""
     count, device = len(images), images.device
-    amount_B = strength * 25 * torch.rand(count, device=device) ** 3
+    amount_B = strength * LARGEST_GRAIN * torch.rand(count, device=device) ** 3
     grain = torch.randn(images.shape, device=device)
     common = torch.randn(count, 1, *images.shape[2:], device=device)
     coloured_B = (torch.rand(count, device=device) < 0.5).float()[:, None, None, None]

@@ -12,6 +12,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 LEAST_CONTRAST = 40.0  # levels between ink and ground
+CLEAR = 0.6  # share of the words that were painted to be read from afar: dark on light, or light on dark
+REACHED = 130.0  # how far from black and white the two of these are at most
+GREY, HUES = 0.25, 110.0  # share without any tint; how far from grey the others are at most
 GRAINS = (2, 4, 8)  # rows of the noises that a texture is the sum of; columns: four times as many
 
 
@@ -21,6 +24,26 @@ def uniform(count: int, low: float, high: float, device: torch.device) -> Tensor
 
 def colours(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Of ink and ground, (B, 3) each: first how light they are, far enough apart, then how far they are from grey."""
+    ink_B, ground_B = _any_two(count, device)
+    dark_B, light_B = (REACHED * torch.rand(2, count, device=device) ** 1.5).unbind()
+    light_B = 255 - light_B
+    swapped_B = torch.rand(count, device=device) < 0.5
+    clear_B = torch.rand(count, device=device) < CLEAR
+    ink_B = torch.where(clear_B, torch.where(swapped_B, light_B, dark_B), ink_B)
+    ground_B = torch.where(clear_B, torch.where(swapped_B, dark_B, light_B), ground_B)
+
+    def tinted(light_B: Tensor) -> Tensor:
+        tint_B3 = torch.randn(count, 3, device=device)
+        tint_B3 = tint_B3 - tint_B3.mean(dim=1, keepdim=True)  # the lightness stays
+        drawn_B = torch.rand(count, device=device)
+        strength_B = HUES * ((drawn_B - GREY) / (1 - GREY)).clamp(min=0) ** 2
+        return (light_B[:, None] + strength_B[:, None] * tint_B3).clamp(0, 255)
+
+    return tinted(ink_B), tinted(ground_B)
+
+
+def _any_two(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """How light ink and ground are, anything that differs by `LEAST_CONTRAST`: (B,) each."""
     ground_B = uniform(count, 0, 255, device)
     gap_B = LEAST_CONTRAST + (255 - LEAST_CONTRAST) * torch.rand(count, device=device)
     # lighter or darker than the ground: at random where both are possible, else as there is room
@@ -28,15 +51,7 @@ def colours(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
     ink_B = ground_B + sign_B * gap_B
     ink_B = torch.where((ink_B < 0) | (ink_B > 255), (ground_B - sign_B * gap_B), ink_B).clamp(0, 255)
     short_B = (ink_B - ground_B).abs() < LEAST_CONTRAST  # clamped: go to the farther end instead
-    ink_B = torch.where(short_B, torch.where(ground_B > 127.5, 0.0, 255.0), ink_B)
-
-    def tinted(light_B: Tensor) -> Tensor:
-        tint_B3 = torch.randn(count, 3, device=device)
-        tint_B3 = tint_B3 - tint_B3.mean(dim=1, keepdim=True)  # the lightness stays
-        strength_B = 70 * torch.rand(count, device=device) ** 2
-        return (light_B[:, None] + strength_B[:, None] * tint_B3).clamp(0, 255)
-
-    return tinted(ink_B), tinted(ground_B)
+    return torch.where(short_B, torch.where(ground_B > 127.5, 0.0, 255.0), ink_B), ground_B
 
 
 def shown(colour_B3: Tensor, channels: int) -> Tensor:
