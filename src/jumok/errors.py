@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+LONGEST = 100  # characters of a value in a sentence
 
 
 class JumokError(Exception):
@@ -47,3 +50,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if near:
         return f' Did you mean "{near[0]}"?'
     return f" Known: {', '.join(choices)}." if choices else ""
+
+
+def shortly(value: Any) -> str:
+    """A value that somebody gave, for a sentence about it: of a very long one, how it begins."""
+    written = repr(value)
+    return written if len(written) <= LONGEST else f"{written[:LONGEST]}…"

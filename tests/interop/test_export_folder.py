@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jumok.errors import BadInput
-from jumok.interop.export_folder import MARK, SMALL, check_out, new_folder
+from jumok.interop.export_folder import MARK, check_out, new_folder
 
 
 def exported(out: Path, kind: str = "hf", text: str = "card") -> None:
@@ -15,7 +15,7 @@ def exported(out: Path, kind: str = "hf", text: str = "card") -> None:
         (folder / "README.md").write_text(text)
         (folder / "target").mkdir()
         (folder / "target" / "tokenizer.json").write_text("{}")
-        (folder / "model.safetensors").write_bytes(bytes(SMALL + 5))
+        (folder / "model.safetensors").write_bytes(bytes(3_000_000))
 
 
 def test_an_export_is_written_anew(tmp_path: Path) -> None:
@@ -44,7 +44,9 @@ def test_what_was_changed_since_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"README\.md came there, or changed"):
         check_out(out, "hf")
     exported(tmp_path / "other")
-    (tmp_path / "other" / "model.safetensors").write_bytes(bytes(SMALL + 6))
+    with (tmp_path / "other" / "model.safetensors").open("r+b") as weights:  # as large as before
+        weights.seek(2_000_000)
+        weights.write(b"learned on")
     with pytest.raises(BadInput, match=r"model\.safetensors came there, or changed"):
         check_out(tmp_path / "other", "hf")
 

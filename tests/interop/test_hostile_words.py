@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hostile import TOKENS, answer, bert_folder, little_memory, refused, vit_folder
+from marian_models import write_marian
 from safetensors.torch import save_file
 from seeded import seed  # noqa: F401
 from timm_layout import random_state
@@ -28,12 +29,19 @@ UNREAD = {
 PROMISED = {"hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "image_size", "patch_size"}
 
 
-@pytest.mark.parametrize("kind", ["bert", "vit"])
+OTHERS = {"vit": ["preprocessor_config.json"], "marian": ["generation_config.json", "tokenizer_config.json"]}
+
+
+@pytest.mark.parametrize("kind", ["bert", "vit", "marian"])
 def test_configurations_of_every_kind(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any value in any place: read, where it changes nothing that matters, or refused in words."""
-    folder = bert_folder(tmp_path / "it") if kind == "bert" else vit_folder(tmp_path / "it", monkeypatch)
+    if kind == "marian":
+        folder = tmp_path / "it"
+        write_marian(folder, random.Random(random.randrange(1000)))
+    else:
+        folder = bert_folder(tmp_path / "it") if kind == "bert" else vit_folder(tmp_path / "it", monkeypatch)
     with little_memory():
-        for name in ("config.json", *(["preprocessor_config.json"] if kind == "vit" else [])):
+        for name in ("config.json", *(one for one in OTHERS.get(kind, []) if (folder / one).exists())):
             file = folder / name
             whole = json.loads(file.read_text())
             for key in whole:
@@ -43,6 +51,7 @@ def test_configurations_of_every_kind(tmp_path: Path, kind: str, monkeypatch: py
                     said = answer(import_huggingface, folder, run)
                     assert run.exists() == (said is None)
                     assert str(folder) in (said or str(folder))
+                    assert len(said or "") < 2000  # what somebody put there is not read out
                     assert said is not None or key not in PROMISED or value == whole[key]
             file.write_text(json.dumps(whole))
 

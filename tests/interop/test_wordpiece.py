@@ -199,7 +199,7 @@ def test_more_vectors_than_words(tmp_path: Path) -> None:
         ({"model__vocab__a": "x"}, "model.vocab"),
         ({"model__vocab__new": 3}, "have the same id"),
         ({"model__vocab__new": 2_000_000_000}, "highest id is 2,000,000,000"),
-        ({"model__type": "BPE"}, "its model is BPE"),
+        ({"model__type": "BPE"}, "its model is 'BPE'"),
         ({"model__continuing_subword_prefix": "@@"}, "'@@'"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, "cut by Whitespace"),
         ({"pre_tokenizer": None}, "cut by None"),

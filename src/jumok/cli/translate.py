@@ -138,7 +138,10 @@ def translate(
             if engine != "torch":
                 from jumok.interop.engines import engine_of
 
-                model.engine = engine_of(engine, model, model.run, precision, wishes, alignments, ranks.quiet(api.warn))
+                files = {"--prefix-file": prefix_file, "--require-file": require_file}
+                own = [option for option, file in files.items() if file is not None]
+                say = ranks.quiet(api.warn)
+                model.engine = engine_of(engine, model, model.run, precision, wishes, alignments, say, own)
         if alignments:
             View(alignment_layer, alignment_head).tap(model.model)  # what does not exist is refused before any work
         source = Source(sentences or (), input, prefix_file, require_file)

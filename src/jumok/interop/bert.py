@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.recipe import BertSection
 from jumok.recipe.reading import plainer
 
@@ -52,15 +52,15 @@ def section_of(config: Mapping[str, Any], where: str = "config.json") -> BertSec
     """The model that a configuration describes; what we cannot compute as they do is refused."""
     kind = config.get("model_type")
     if kind != "bert":
-        raise BadInput(f"{where}: model_type is {kind!r}; only bert can be read here")
+        raise BadInput(f"{where}: model_type is {shortly(kind)}; only bert can be read here")
     positions = config.get("position_embedding_type", "absolute")
     if positions != "absolute":
-        raise BadInput(f"{where}: position_embedding_type {positions!r}; only absolute positions can be read")
+        raise BadInput(f"{where}: position_embedding_type {shortly(positions)}; only absolute positions can be read")
     if config.get("is_decoder") or config.get("add_cross_attention"):
         raise BadInput(f"{where}: this checkpoint is a decoder; BERT reads")
     activation = config.get("hidden_act", "gelu")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise BadInput(f"{where}: hidden_act {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        raise BadInput(f"{where}: hidden_act {shortly(activation)} is not one of {', '.join(ACTIVATIONS)}")
     keys = {
         "width": "hidden_size", "layers": "num_hidden_layers", "heads": "num_attention_heads",
         "feed_forward": "intermediate_size", "max_positions": "max_position_embeddings",

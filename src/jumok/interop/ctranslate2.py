@@ -1,7 +1,7 @@
 """A run as a CTranslate2 model: written, held against the run it came from, and kept for `--engine ct2`.
 
 The lock of this door: a probe set is searched in both engines with a beam of 5. In float32 the same translations have
-to come out, but for ties; in int8 how many of them do is told.
+to come out, but for ties; in int8 how many of them do is told, and their probabilities may not be others (rounding.py).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from jumok.interop.ctranslate2_spec import LONGEST, check_precision, library, re
 from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once, place_of, sum_of
 from jumok.interop.export_folder import check_out, new_folder
 from jumok.interop.probe import probe_rows
+from jumok.interop.rounding import check_rounded, drifts
 from jumok.interop.ties import tied
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
@@ -36,6 +37,7 @@ FORMAT = 1  # another number: all engines' files are made again
 AGREEMENT = 0.995  # share of translations that must be the same in float32
 PROBED, BATCH, BEAM = 400, 32, 5
 DRIFT = 1e-3  # what a token of a translation may differ by
+UNROUNDED = "Nothing was exported; use --precision float32"
 CPU = torch.device("cpu")
 
 
@@ -176,6 +178,10 @@ def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, 
             f"{len(left)} go to their longest length, where only scores are compared: max|Δ| {drift:.1e} a token"
         )
         failed |= not drift < DRIFT
+    if precision != "float32":
+        best = [here[place][0] for place in range(len(rows))]
+        scored = engine.log_probabilities([source for source, _ in rows], [one.tokens for one in best])
+        parts.append(check_rounded(best, scored, UNROUNDED))
     told = f"checked with {len(rows)} sentences, beam {BEAM}, {precision}: {'; '.join(parts)}"
     if failed and precision == "float32":
         raise Failure(f"{told}. At least {AGREEMENT:.1%} must be the same: nothing was exported")
@@ -183,14 +189,17 @@ def _compared(chosen: Chosen, model: Transformer, folder: Path, precision: str, 
 
 
 def _same_scores(chosen: Chosen, model: Transformer, folder: Path, precision: str) -> None:
-    """The files of an engine, tried with a few sentences; how far int8 is off is nobody's promise."""
-    if precision != "float32":
-        return
+    """The files of an engine, tried with a few sentences."""
     options = SearchOptions(beam=1, max_length=min(2 * BATCH, model.longest))
     rows = [(source, options) for source in probe_rows(chosen.recipe, chosen.source, (), BATCH)]
     found = dict(Engine([model], CPU, fast=True).search(rows, BATCH))
+    best = [found[place][0] for place in range(len(rows))]
     engine = CTranslate2Engine([model], CPU, folder, precision)
-    drift = _drift(engine, [(rows[place][0], found[place][0]) for place in range(len(rows))])
+    if precision != "float32":
+        scored = engine.log_probabilities([source for source, _ in rows], [one.tokens for one in best])
+        check_rounded(best, scored, "Use --precision float32, or --engine torch")
+        return
+    drift = _drift(engine, [(row, one) for (row, _), one in zip(rows, best, strict=True)])
     if not drift < DRIFT:
         raise Failure(
             f"CTranslate2 has other scores than PyTorch, by {drift:.1e} a token: it is not the same model there. "
@@ -201,8 +210,4 @@ def _same_scores(chosen: Chosen, model: Transformer, folder: Path, precision: st
 def _drift(engine: CTranslate2Engine, found: Sequence[tuple[list[int], Hypothesis]]) -> float:
     """What scores of the same translations differ by there, a token, at most."""
     scored = engine.log_probabilities([source for source, _ in found], [one.tokens for _, one in found])
-    differences = [
-        abs(theirs - ours.log_probability) / (len(ours.tokens) + 1)
-        for (_, ours), theirs in zip(found, scored, strict=True)
-    ]
-    return float(torch.tensor(differences).max())  # which does not pass over what is no number
+    return float(drifts([one for _, one in found], scored).max())  # which does not pass over what is no number

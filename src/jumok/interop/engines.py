@@ -12,12 +12,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 
 from jumok.errors import BadInput, JumokError
 from jumok.interop.probe import probe_rows
 from jumok.tasks.engine import Engine
 from jumok.tasks.translator import Translator
-from jumok.tasks.wishes import Wishes
+from jumok.tasks.wishes import Sentence, Wishes
 from jumok.training.run import RunFolder
 
 NAMES = ("torch", "ct2", "onnx", "fastest")
@@ -33,20 +34,36 @@ def check_engine(name: str) -> None:
 
 
 def engine_of(
-    name: str, translator: Translator, run: RunFolder, precision: str, wishes: Wishes, watched: bool, say: Say
+    name: str,
+    translator: Translator,
+    run: RunFolder,
+    precision: str,
+    wishes: Wishes,
+    watched: bool,
+    say: Say,
+    own: Sequence[str] = (),
 ) -> Engine:
-    """The engine of this name for a translator that was loaded from this run. `watched`: it will be looked at."""
+    """The engine of this name for a translator that was loaded from this run. What it cannot do is refused before
+    anything is made for it. `watched`: it will be looked at; `own`: options by which sentences ask for something of
+    their own.
+    """
     check_engine(name)
     if name == "fastest":
-        return _fastest(translator, run, precision, wishes, watched, say)
+        return _fastest(translator, run, precision, wishes, watched, say, own)
     if name == "torch":
         return translator.engine
     if watched:
         raise BadInput(f"--engine {name} does not show what the model looks at (--alignments). Use --engine torch")
     if name == "ct2":
         from jumok.interop.ctranslate2 import engine_folder
-        from jumok.tasks.engine_ct2 import CTranslate2Engine
+        from jumok.tasks.engine_ct2 import CTranslate2Engine, asked_of
+        from jumok.tasks.engine_ct2 import refuse_together as refuse_several
 
+        refuse_several(translator.models)
+        if own:
+            raise BadInput(f"{own[0]}: --engine ct2 cannot do this as it is done here. Use --engine torch")
+        for options in translator.asked(wishes).options(0, Sentence(""), translator.max_length):
+            asked_of(options)
         folder = engine_folder(run, precision, say)
         return CTranslate2Engine(translator.models, translator.device, folder, precision)
     from jumok.interop.onnx_engine import engine_folder as onnx_folder
@@ -56,14 +73,24 @@ def engine_of(
     return OnnxEngine(translator.models, translator.device, onnx_folder(run, precision, say))
 
 
-def _fastest(translator: Translator, run: RunFolder, precision: str, wishes: Wishes, watched: bool, say: Say) -> Engine:
+def _fastest(
+    translator: Translator,
+    run: RunFolder,
+    precision: str,
+    wishes: Wishes,
+    watched: bool,
+    say: Say,
+    own: Sequence[str],
+) -> Engine:
     rows = probe_rows(run.recipe(), translator.source, (), TRIED)
     sentences = translator.source.decode(rows)
+    # what must stand in each translation may fit the user's sentences, and not these
+    timed = replace(wishes, prefix="", require=())
     found: dict[str, tuple[float, Engine]] = {}
     for name in NAMES[:-1]:
         try:
-            engine = engine_of(name, translator, run, precision, wishes, watched, say)
-            found[name] = (seconds_of(translator, engine, sentences, wishes), engine)
+            engine = engine_of(name, translator, run, precision, wishes, watched, say, own)
+            found[name] = (seconds_of(translator, engine, sentences, timed), engine)
         except JumokError as error:  # it is not installed, or cannot do what is asked
             if name == "torch":
                 raise

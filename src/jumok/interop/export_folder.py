@@ -22,7 +22,6 @@ from jumok.files import check_folder_place, disk_errors_named, sha256
 from jumok.interop.growing import check_not_here, growing
 
 MARK = ".jumok-export.json"  # by this an export is known
-SMALL = 1 << 20  # bytes: larger files, which nobody writes by hand, are known by their size
 
 
 def check_out(out: Path, kind: str) -> None:
@@ -49,14 +48,13 @@ def check_out(out: Path, kind: str) -> None:
 
 
 def _files(folder: Path) -> dict[str, str]:
-    """All files of an export, and what each is known by."""
+    """The sha256 of every file of an export."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if name == MARK or (path.is_dir() and not path.is_symlink()):
             continue
-        size = path.lstat().st_size
-        found[name] = sha256(path) if size < SMALL and path.is_file() else f"{size} bytes"
+        found[name] = sha256(path) if path.is_file() else "no file"
     return found
 
 

@@ -38,6 +38,7 @@ def growing(place: Path, doing: str) -> Iterator[Path]:
     temporary = place.with_name(f".{doing}-{place.name}-{os.getpid()}-{secrets.token_hex(4)}")
     held = _lock_of(temporary)
     try:
+        held.touch()  # where that is not possible the lock would be waited for, forever
         with FileLock(held):
             yield temporary
     except BaseException:

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.bert import COUNTED, NAMES, encoder_weights, hidden_words_weights, section_of
 from jumok.interop.json_file import read_object
 from jumok.interop.tensors import not_read, read_tensors, tensor_files
@@ -73,7 +73,8 @@ def kind_of(folder: Path) -> str:
     if kind not in KINDS:
         hint = "; it is timm's: jumok import timm" if kind is None and "architecture" in config else ""
         raise BadInput(
-            f"{where}: model_type is {kind!r}; only {', '.join(KINDS[:-1])} and {KINDS[-1]} can be read here{hint}"
+            f"{where}: model_type is {shortly(kind)}; only {', '.join(KINDS[:-1])} and {KINDS[-1]} can be read "
+            f"here{hint}"
         )
     return str(kind)
 
@@ -87,7 +88,7 @@ def read_checkpoint(folder: Path) -> Imported:
     section = section_of(config, str(where)).model_copy(update={"pooling": pooling_of(folder)})
     rows = config.get("vocab_size")
     if type(rows) is not int or rows < 1:
-        raise BadInput(f"{where}: vocab_size is {rows!r}; it must be the number of word vectors")
+        raise BadInput(f"{where}: vocab_size is {shortly(rows)}; it must be the number of word vectors")
     files = tensor_files(folder)
     notes: list[str] = []
     try:
@@ -187,7 +188,7 @@ def _check_shape(tensor: Tensor, ours: str, where: str, config: Mapping[str, Any
     found, expected = tuple(tensor.shape), tuple(config[key] for key in keys)
     if found != expected:
         unequal = [key for key, have, want in zip(keys, found, expected, strict=False) if have != want] or keys
-        told = " and ".join(f"{key} {config[key]}" for key in dict.fromkeys(unequal))
+        told = " and ".join(f"{key} {shortly(config[key])}" for key in dict.fromkeys(unequal))
         raise BadInput(
             f"{where} is {_product(found)}, but config.json asks for {_product(expected)} ({told}); "
             "one of the two files is of another model"

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.outgoing import refuse
 from jumok.recipe import TransformerSection
 from jumok.recipe.reading import plainer
@@ -46,7 +46,7 @@ SAME = (("encoder_attention_heads", "decoder_attention_heads"), ("encoder_ffn_di
 def section_of(config: Mapping[str, Any], where: str) -> TransformerSection:
     """The model that a configuration describes."""
     if config.get("model_type") != "marian":
-        raise BadInput(f"{where}: model_type is {config.get('model_type')!r}; only marian can be read here")
+        raise BadInput(f"{where}: model_type is {shortly(config.get('model_type'))}; only marian can be read here")
     for key in (*SIZES, *OTHERS):
         if config.get(key) is None:
             raise BadInput(
@@ -54,27 +54,31 @@ def section_of(config: Mapping[str, Any], where: str) -> TransformerSection:
             )
     for key in SIZES:
         if type(config[key]) is not int or config[key] < 1:
-            raise BadInput(f"{where}: {key} is {config[key]!r}; it must be a number above 0")
+            raise BadInput(f"{where}: {key} is {shortly(config[key])}; it must be a number above 0")
     if config["max_position_embeddings"] > MOST_POSITIONS:
         raise BadInput(
-            f"{where}: max_position_embeddings is {config['max_position_embeddings']:,}, more than any model has "
-            f"({MOST_POSITIONS:,}); fetch the file again"
+            f"{where}: max_position_embeddings is {config['max_position_embeddings']:,}, more than any "
+            f"model has ({MOST_POSITIONS:,}); fetch the file again"
         )
     for key, value in FIXED.items():
         if key in config and config[key] is not None and config[key] != value:
-            raise BadInput(f"{where}: {key} is {config[key]!r}; only models with {value!r} can be read")
+            raise BadInput(f"{where}: {key} is {shortly(config[key])}; only models with {shortly(value)} can be read")
     for first, second in SAME:
         if config[first] != config[second]:
-            raise BadInput(f"{where}: {first} {config[first]} and {second} {config[second]} differ; they must be equal")
-    if config["activation_function"] not in ACTIVATIONS:
+            sizes = f"{first} {shortly(config[first])} and {second} {shortly(config[second])}"
+            raise BadInput(f"{where}: {sizes} differ; they must be equal")
+    activation = config["activation_function"]
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
-        raise BadInput(f"{where}: activation_function {config['activation_function']!r} is not one of {known}")
+        raise BadInput(f"{where}: activation_function {shortly(activation)} is not one of {known}")
     if config["scale_embedding"] is not True:
-        raise BadInput(f"{where}: scale_embedding is {config['scale_embedding']!r}; word vectors are scaled by √d here")
+        scaled = shortly(config["scale_embedding"])
+        raise BadInput(f"{where}: scale_embedding is {scaled}; word vectors are scaled by √d here")
     if config["decoder_start_token_id"] != config["pad_token_id"]:
         raise BadInput(
-            f"{where}: decoder_start_token_id {config['decoder_start_token_id']} is not pad_token_id "
-            f"{config['pad_token_id']}; Marian's decoders begin with the padding token"
+            f"{where}: decoder_start_token_id {shortly(config['decoder_start_token_id'])} is not pad_token_id "
+            f"{shortly(config['pad_token_id'])}; Marian's decoders begin with the padding token (a translator that "
+            "jumok has exported begins otherwise, and cannot be imported: keep its run)"
         )
     try:
         return TransformerSection(
@@ -83,7 +87,7 @@ def section_of(config: Mapping[str, Any], where: str) -> TransformerSection:
             encoder_layers=config["encoder_layers"],
             decoder_layers=config["decoder_layers"],
             feed_forward=config["encoder_ffn_dim"],
-            activation=ACTIVATIONS[config["activation_function"]],
+            activation=ACTIVATIONS[activation],
             norm="post",
             position="sinusoidal-halves",
             max_positions=config["max_position_embeddings"],
@@ -117,14 +121,14 @@ def target_rows(config: Mapping[str, Any], where: str) -> int:
     """Word vectors of the target."""
     rows = config["vocab_size"] if shares(config) else config.get("decoder_vocab_size") or config["vocab_size"]
     if type(rows) is not int or rows < 1:
-        raise BadInput(f"{where}: decoder_vocab_size is {rows!r}; it must be the number of word vectors")
+        raise BadInput(f"{where}: decoder_vocab_size is {shortly(rows)}; it must be the number of word vectors")
     return rows
 
 
 def token_id(config: Mapping[str, Any], key: str, where: str) -> int:
     value = config[key][0] if isinstance(config[key], list) and len(config[key]) == 1 else config[key]
     if type(value) is not int or value < 0:
-        raise BadInput(f"{where}: {key} is {config[key]!r}; it must be the id of a token")
+        raise BadInput(f"{where}: {key} is {shortly(config[key])}; it must be the id of a token")
     return value
 
 
@@ -150,13 +154,13 @@ def not_searched(config: Mapping[str, Any], generation: Mapping[str, Any]) -> li
     """A sentence about what is asked of searches there that none does here."""
     told = {**config, **generation}
     found = [
-        f"{key} {told[key]}"
+        f"{key} {shortly(told[key])}"
         for key, usual in UNKNOWN_SEARCH.items()
         if told.get(key) is not None and told[key] not in usual
     ]
     penalty = told.get("length_penalty")
     if penalty is not None and not (isinstance(penalty, int | float) and penalty >= 0):
-        found.append(f"length_penalty {penalty} (it is 1 here)")
+        found.append(f"length_penalty {shortly(penalty)} (it is 1 here)")
     never = told.get("bad_words_ids")
     if never and never != [[told.get("pad_token_id")]]:
         found.append("bad_words_ids besides the padding")

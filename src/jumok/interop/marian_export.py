@@ -44,7 +44,7 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 LARGEST = 1e-5  # of what differs, in parts of the largest value (at least 1)
-MOST = 512  # tokens of a translation there, which knows no length of the source
+MOST = 512  # tokens of a translation there at most, which knows no length of the source
 WEIGHTS, CARD, GENERATION = "model.safetensors", "README.md", "generation_config.json"
 USAGE = """from transformers import {tokenizer}, MarianMTModel
 
@@ -62,6 +62,7 @@ class Outgoing:
     copied: dict[str, Path]
     tokenizer: str  # their class
     never: list[int]  # ids of ours that are not generated
+    longest: int | None = None  # tokens of a translation there; None: as the checkpoint that it came from says
 
 
 def export_marian(run: RunFolder, out: Path) -> list[str]:
@@ -83,8 +84,8 @@ def export_marian(run: RunFolder, out: Path) -> list[str]:
         search = recipe.search
         notes = [f"{count:,} parameters as MarianMTModel", *notes]
         notes += [APART] if (folder / "target").is_dir() else []
-        if made.never:  # a run of our own: what came with an imported one is given back as it was
-            notes.append(LONGEST.format(longest=MOST, ratio=search.max_ratio, extra=search.max_extra))
+        if made.longest is not None:  # what came with an imported one is given back as it was
+            notes.append(LONGEST.format(longest=made.longest, ratio=search.max_ratio, extra=search.max_extra))
         notes.append(told)
         (folder / CARD).write_text(_card(run, recipe, made, step, folder, notes), encoding="utf-8", newline="\n")
     return notes
@@ -113,20 +114,21 @@ def _own(recipe: Recipe, model: Transformer, source: Tokenizer, target: Tokenize
         for theirs, ours in plain_names(model.section).items()
     }
     texts = {"config.json": _json(config)}
-    texts[GENERATION] = _json({**ids, **_searched(recipe.search), "bad_words_ids": [[id] for id in never]})
+    longest = min(MOST, config["max_position_embeddings"])
+    texts[GENERATION] = _json({**ids, **_searched(recipe.search, longest), "bad_words_ids": [[id] for id in never]})
     for folder, tokenizer in (("", source), *([("target/", target)] if target is not source else [])):
         texts |= {f"{folder}{name}": text for name, text in _fast_tokenizer(tokenizer, recipe).items()}
-    return Outgoing(weights, texts, {}, "PreTrainedTokenizerFast", never)
+    return Outgoing(weights, texts, {}, "PreTrainedTokenizerFast", never, longest)
 
 
-def _searched(search: Search) -> dict[str, Any]:
+def _searched(search: Search, longest: int) -> dict[str, Any]:
     """Their search for the same. They stop by a guess or at the first `beam` outputs; never by what is sure."""
     return {
         "num_beams": search.beam,
         "length_penalty": search.length_penalty,
         "early_stopping": search.patience == 1.0,
         "no_repeat_ngram_size": search.no_repeat_ngram,
-        "max_length": MOST,
+        "max_length": longest,
         "forced_eos_token_id": END,
     }
 

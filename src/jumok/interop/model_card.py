@@ -32,6 +32,8 @@ def model_card(
 ) -> str:
     """Markdown, with the header that Hugging Face reads. `signatures`: what was hashed → its SHA-256."""
     chosen = {"task": recipe.task, **recipe.model_dump(mode="json", exclude_defaults=True)}
+    if recipe.imported is None:
+        chosen["data"] = {**chosen.get("data", {}), "train": _corpora(recipe)}
     chosen["model"] = {"kind": recipe.model.kind, **chosen.get("model", {})}
     header = {"library_name": library, "pipeline_tag": purpose, "tags": ["jumok", recipe.model.kind]}
     parts = [
@@ -52,12 +54,17 @@ def model_card(
 def _learned_from(recipe: Recipe) -> str:
     if recipe.imported is not None:
         return f"It was not trained by jumok, but imported: {recipe.imported}. What it learned from, its authors know."
-    corpora = [
-        corpus.model_dump(mode="json", exclude_defaults=True)
-        | ({"pairs": corpus.pairs} if corpus.grammar or corpus.drawn or corpus.rendered else {})
-        for corpus in recipe.data.train
-    ]
-    return f"`data.train` of the recipe:\n\n```yaml\n{_listed(corpora)}```"
+    return f"`data.train` of the recipe:\n\n```yaml\n{_listed(_corpora(recipe))}```"
+
+
+def _corpora(recipe: Recipe) -> list[dict[str, Any]]:
+    """What was made has a number of pairs; files have as many as are in them, whatever the recipe began with."""
+    found = []
+    for corpus in recipe.data.train:
+        about = corpus.model_dump(mode="json", exclude_defaults=True)
+        about.pop("pairs", None)
+        found.append(about | ({"pairs": corpus.pairs} if corpus.grammar or corpus.drawn or corpus.rendered else {}))
+    return found
 
 
 def _listed(content: Any) -> str:

@@ -13,12 +13,15 @@ from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once,
 from jumok.interop.onnx_export import write_config
 from jumok.interop.onnx_graph import need_onnx
 from jumok.interop.onnx_int8 import check_precision, quantise
-from jumok.interop.onnx_translator import known, verify_steps, write_translator
+from jumok.interop.onnx_translator import agreement_rounded, known, verify_steps, write_translator
 from jumok.interop.outgoing import load_run
+from jumok.interop.probe import probe_rows
 from jumok.models.build import build
 from jumok.tasks.engine_onnx import VERSION, stepper_of
 from jumok.tasks.vocabulary import load_tokenizers
 from jumok.training.run import RunFolder
+
+TRIED = 32  # sentences: what is rounded to int8 is held to
 
 
 def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
@@ -42,5 +45,7 @@ def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
         verify_steps(model, stepper_of(place))
         if precision == "int8":
             quantise(place)
+            rows = probe_rows(recipe, source, (), TRIED)
+            agreement_rounded(model, stepper_of(place), rows, "Use --precision float32, or --engine torch")
 
     return make_once(folder, key, write, lambda: say(f"making {folder} from the checkpoint of update {step}, once"))

@@ -19,7 +19,14 @@ from jumok.interop.onnx_int8 import check_precision, quantise
 from jumok.interop.onnx_pictures import labeller_graph, recognizer_graph
 from jumok.interop.onnx_readers import reader_graph
 from jumok.interop.onnx_readings import rounded_readings, told_of, verify_readings
-from jumok.interop.onnx_translator import SPECIAL_IDS, agreement, held, known, verify_steps, write_translator
+from jumok.interop.onnx_translator import (
+    SPECIAL_IDS,
+    agreement,
+    agreement_rounded,
+    known,
+    verify_steps,
+    write_translator,
+)
 from jumok.interop.outgoing import load_run
 from jumok.interop.probe import probe_rows
 from jumok.models.bert import Bert, HiddenWords
@@ -41,13 +48,14 @@ from jumok.training.run import RunFolder
 
 MODEL = "model.onnx"
 PROBES = 200  # sentences that are translated twice
+UNROUNDED = "Nothing was written; use --precision float32"
 ROUNDED = 1.0  # of the largest number: what is further off in int8 is no rounding
 
 
 def export_onnx(run: RunFolder, out: Path, probe: Sequence[str] = (), precision: str = "float32") -> list[str]:
     """Write a run as ONNX; what its user should know, the check last. `probe`: sentences to check a translator with.
 
-    What is written in int8 is proved in float32 before; how far it is from that is told, and no reason to refuse.
+    What is written in int8 is proved in float32 before, and may then be no further from it than rounding brings it.
     """
     check_precision(precision)
     recipe = run.recipe()
@@ -81,13 +89,11 @@ def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str],
         target.save(folder / "tokenizer" / "target")
         stepper = stepper_of(folder)
         difference = max(difference, verify_steps(model, stepper))
-        told = held(agreement(model, stepper, rows), len(rows))
-        told = f"verified: {told}; the largest difference of a number is {difference:.1e}"
+        told = f"verified: {agreement(model, stepper, rows)}; the largest difference of a number is {difference:.1e}"
         if precision == "int8":
             quantise(folder)
-            share = agreement(model, stepper_of(folder), rows, ties=False)
-            told = f"{told}; written in int8, {share:.1%} of them are the same"
-    return [*notes, _size(model), told]
+            told = f"{told}; {agreement_rounded(model, stepper_of(folder), rows, UNROUNDED)}"
+    return [*notes, _size(model, precision), told]
 
 
 def _reader(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[str]:
@@ -115,7 +121,7 @@ def _reader(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[s
     with new_folder(out, "onnx") as folder:
         tokenizer.save(folder / "tokenizer" / "text")
         told = _one(graph, folder, {"kind": "reader", "task": recipe.task, **about}, precision)
-    return [*notes, _size(model), told]
+    return [*notes, _size(model, precision), told]
 
 
 def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[str]:
@@ -138,7 +144,7 @@ def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list
             shutil.copyfile(run.path / CHARSET, folder / CHARSET)
         kind = "image classifier" if isinstance(model, ImageLabeller) else "word reader"
         told = _one(graph, folder, {"kind": kind, "task": recipe.task, **about}, precision, model)
-    return [*notes, _size(model), told]
+    return [*notes, _size(model, precision), told]
 
 
 def _one(graph: Graph, folder: Path, about: dict[str, Any], precision: str, model: nn.Module | None = None) -> str:
@@ -164,5 +170,5 @@ def write_config(folder: Path, about: dict[str, Any]) -> None:
     (folder / CONFIG).write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def _size(model: nn.Module) -> str:
-    return f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters in float32"
+def _size(model: nn.Module, precision: str) -> str:
+    return f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters in {precision}"

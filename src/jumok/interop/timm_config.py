@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.json_file import read_object_if_there
 from jumok.interop.vit import sides, three
 
@@ -78,13 +78,13 @@ class Told:
         """A whole number of model_args, or of the root."""
         value = self.arguments.get(key, self.root.get(key))
         if value is not None and (type(value) is not int or value < least):
-            raise BadInput(f"{self.where}: {key} is {value!r}; it must be a whole number from {least} on")
+            raise BadInput(f"{self.where}: {key} is {shortly(value)}; it must be a whole number from {least} on")
         return value
 
     def flag(self, key: str) -> bool | None:
         value = self.arguments.get(key)
         if value is not None and not isinstance(value, bool):
-            raise BadInput(f"{self.where}: model_args.{key} is {value!r}; it must be true or false")
+            raise BadInput(f"{self.where}: model_args.{key} is {shortly(value)}; it must be true or false")
         return value
 
     @property
@@ -96,21 +96,23 @@ class Told:
         if size is None:
             return None
         if not isinstance(size, list) or len(size) != 3:
-            raise BadInput(f"{self.where}: input_size is {size!r}; it must be channels, height and width")
+            raise BadInput(f"{self.where}: input_size is {shortly(size)}; it must be channels, height and width")
         return sides(size[1:], f"{self.where}: input_size")
 
     @property
     def activation(self) -> str:
         named = self.arguments.get("act_layer") or "gelu"
         if not isinstance(named, str) or named not in ACTIVATIONS:
-            raise BadInput(f"{self.where}: model_args.act_layer {named!r} is not one of {', '.join(ACTIVATIONS)}")
+            raise BadInput(
+                f"{self.where}: model_args.act_layer {shortly(named)} is not one of {', '.join(ACTIVATIONS)}"
+            )
         return ACTIVATIONS[named]
 
     @property
     def pooling(self) -> str | None:
         named = self.arguments.get("global_pool", self.root.get("global_pool"))
         if named is not None and (not isinstance(named, str) or named not in POOLINGS):
-            raise BadInput(f"{self.where}: global_pool {named!r} is not one of {', '.join(POOLINGS)}")
+            raise BadInput(f"{self.where}: global_pool {shortly(named)} is not one of {', '.join(POOLINGS)}")
         return None if named is None else POOLINGS[named]
 
     @property
@@ -169,7 +171,7 @@ def told_beside(path: Path) -> Told:
     arguments, picture = root.get("model_args") or {}, root.get("pretrained_cfg", root)
     for key, table in (("model_args", arguments), ("pretrained_cfg", picture)):
         if not isinstance(table, dict):
-            raise BadInput(f"{where}: {key} is {table!r}; it must be a table")
+            raise BadInput(f"{where}: {key} is {shortly(table)}; it must be a table")
     told = Told(str(where), root["architecture"], arguments, picture, root)
     _check(told, arguments)
     return told
@@ -181,6 +183,6 @@ def _check(told: Told, arguments: Mapping[str, Any]) -> None:
             raise BadInput(f"{told.where}: architecture {told.architecture} cannot be computed here: {reason}")
     for key, value in arguments.items():
         if key in ONLY and value not in ONLY[key]:
-            raise BadInput(f"{told.where}: model_args.{key} is {value!r}, and no model here has that")
+            raise BadInput(f"{told.where}: model_args.{key} is {shortly(value)}, and no model here has that")
         if key not in ONLY and key not in DESCRIBING | HARMLESS:
             raise BadInput(f"{told.where}: model_args.{key} is not known here, and may change what is computed")

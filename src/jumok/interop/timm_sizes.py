@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.bert import COUNTED
 from jumok.interop.timm_config import Told
 from jumok.interop.timm_names import CLASS, POSITIONS, REGISTERS, TOGETHER
@@ -83,7 +83,7 @@ class Sizes:
 
     def _disagree(self, key: str, said: Any, tensor: str, found: Any) -> None:
         raise BadInput(
-            f"{self.told.where}: {key} is {said}, but in the weights {tensor} says {found}; "
+            f"{self.told.where}: {key} is {shortly(said)}, but in the weights {tensor} says {found}; "
             "one of the two files is of another model"
         )
 

@@ -18,7 +18,7 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.bert import COUNTED
 from jumok.recipe import VitSection
 
@@ -135,7 +135,7 @@ def three(value: Any, where: str) -> tuple[float, float, float]:
     listed = list(value) if isinstance(value, list | tuple) else [value]
     numbers = [one for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
     if len(numbers) != len(listed) or len(listed) not in (1, 3):
-        raise BadInput(f"{where} is {value!r}; it must be a number for each channel")
+        raise BadInput(f"{where} is {shortly(value)}; it must be a number for each channel")
     try:
         first, second, third = map(float, (numbers * 3)[:3])
     except OverflowError:
@@ -147,7 +147,7 @@ def sides(value: Any, where: str) -> tuple[int, int]:
     """Height and width: two numbers, or one for a square."""
     both = [value, value] if type(value) is int else value
     if not isinstance(both, list | tuple) or len(both) != 2 or any(type(side) is not int or side < 1 for side in both):
-        raise BadInput(f"{where} is {value!r}; it must be a number of pixels, or height and width")
+        raise BadInput(f"{where} is {shortly(value)}; it must be a number of pixels, or height and width")
     return both[0], both[1]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.bert import ACTIVATIONS, COUNTED
 from jumok.interop.json_file import read_object, read_object_if_there
 from jumok.interop.origin import CLASS_POSITION, CLASS_TOKEN
@@ -87,7 +87,7 @@ def section_of(config: Mapping[str, Any], where: str, folder: Path, notes: list[
         values[ours] = sides(values[ours], f"{where}: {KEYS[ours]}")
     activation = config.get("hidden_act", USUAL["hidden_act"])
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise BadInput(f"{where}: hidden_act {activation!r} is not one of {', '.join(ACTIVATIONS)}")
+        raise BadInput(f"{where}: hidden_act {shortly(activation)} is not one of {', '.join(ACTIVATIONS)}")
     mean, deviation = _levels(folder / PREPROCESSOR, notes)
     given = {"activation": ACTIVATIONS[activation], "mean": mean, "deviation": deviation, "antialias": False}
     return made_section({**values, **given}, KEYS, where)

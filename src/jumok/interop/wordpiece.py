@@ -19,7 +19,7 @@ from typing import Any
 
 import tokenizers
 
-from jumok.errors import BadInput
+from jumok.errors import BadInput, shortly
 from jumok.interop.json_file import MOST_BYTES, read_object_if_there
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.wordpiece import GOES_ON, KIND, LONGEST_WORD, NAMES, document, find_specials
@@ -158,7 +158,7 @@ def _config(folder: Path) -> dict[str, Any]:
     for key in SETTINGS:
         allowed = (bool, type(None)) if key == "strip_accents" else (bool,)
         if key in config and not isinstance(config[key], allowed):
-            raise BadInput(f"{file}: {key} is {config[key]!r}; it is true or false")
+            raise BadInput(f"{file}: {key} is {shortly(config[key])}; it is true or false")
     if config.get("word_tokenizer_type", "basic") != "basic" or config.get("do_basic_tokenize") is False:
         raise BadInput(
             f"{file}: words are cut by another program before they are looked up; BERT's own way can be read"
@@ -201,13 +201,13 @@ def _parts(whole: Mapping[str, Any], where: Path) -> tuple[dict[str, int], dict[
         raise BadInput(f"{where}: no model in it; fetch the file again")
     kind = model.get("type", "WordPiece" if "max_input_chars_per_word" in model else None)  # the first files had none
     if kind != "WordPiece":
-        raise BadInput(f"{where}: its model is {kind}; only WordPiece, BERT's own, can be read here")
+        raise BadInput(f"{where}: its model is {shortly(kind)}; only WordPiece, BERT's own, can be read here")
     if not isinstance(cutter, dict) or cutter.get("type") != "BertPreTokenizer":
         named = cutter.get("type") if isinstance(cutter, dict) else cutter
         raise BadInput(f"{where}: words are cut by {named}; only BertPreTokenizer can be read here")
     if model.get("continuing_subword_prefix", GOES_ON) != GOES_ON:
         raise BadInput(
-            f"{where}: a word goes on with {model['continuing_subword_prefix']!r}; only {GOES_ON} can be read"
+            f"{where}: a word goes on with {shortly(model['continuing_subword_prefix'])}; only {GOES_ON} can be read"
         )
     vocabulary = model.get("vocab")
     if not isinstance(vocabulary, dict) or any(type(id) is not int or id < 0 for id in vocabulary.values()):
@@ -215,7 +215,7 @@ def _parts(whole: Mapping[str, Any], where: Path) -> tuple[dict[str, int], dict[
     _refuse_many(len(vocabulary), f"{where}: model.vocab")
     longest = model.get("max_input_chars_per_word", LONGEST_WORD)
     if type(longest) is not int or longest < 1:
-        raise BadInput(f"{where}: model.max_input_chars_per_word is {longest!r}; it must be a number of characters")
+        raise BadInput(f"{where}: model.max_input_chars_per_word is {shortly(longest)}; it must be a number above 0")
     return vocabulary, _normalizer(whole.get("normalizer"), where), longest
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from jumok.errors import BadInput, did_you_mean
+from jumok.errors import BadInput, did_you_mean, shortly
 from jumok.recipe.kinds import model_kind
 from jumok.recipe.whole import Recipe
 
@@ -131,6 +131,7 @@ PLAINER = {  # pydantic's words, from here to the end of its sentence
     "a valid boolean": "true or false",
     "a valid string": "a text",
     "a valid list": "a list",
+    "a valid tuple": "a list, as in [32,128]",
     "a valid dictionary": "a mapping {key: value}",
 }
 MEMBER = re.compile(r"(literal|dict|list|tuple)\[.*\]|int|float|str|bool", re.DOTALL)  # of a union, in pydantic's words
@@ -177,8 +178,10 @@ def _explain_error(alternatives: Sequence[Any], raw: Any) -> str:
         kind, known = item["ctx"]["tag"], [part.strip("' ") for part in item["ctx"]["expected_tags"].split(",")]
         return f'model.kind: no model "{kind}".{did_you_mean(kind, known)} There are: {", ".join(known)}'
     message = ", or ".join([plainer(item), *(plainer(other).removeprefix(MUST) for other in alternatives[1:])])
-    given = "" if isinstance(item["input"], dict | list) else f" (given: {item['input']!r})"
-    return f"{path}: {message}{given}" if path else message
+    given = "" if isinstance(item["input"], dict | list) else f" (given: {shortly(item['input'])})"
+    if path and not message.startswith(f"{path}:"):  # a check of the whole section names the keys by itself
+        message = f"{path}: {message}"
+    return f"{message}{given}"
 
 
 def _section_at(location: Sequence[str | int], raw: Any) -> type[BaseModel]:

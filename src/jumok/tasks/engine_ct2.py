@@ -49,6 +49,7 @@ BATCH_CPU, BATCH_NARROW, BATCH_GPU = 64, 16, 256  # sentences at once
 NARROW = 256  # a model less wide than this has weights that stay in the cache: small batches do too
 GATHERED = 4096  # sentences that are sorted together
 USUAL = 32  # tokens of a source: a batch of `size` longer ones would take more memory than it should
+OF_RECIPES = ("coverage_penalty", "no_repeat_ngram")  # what is forbidden there, and may come from a recipe
 WAITING = 2  # batches in the queue for each that is computed
 
 
@@ -80,10 +81,7 @@ class CTranslate2Engine(Engine):
     ) -> None:
         """`folder`: the model as CTranslate2 has it (`interop.ctranslate2.engine_folder`); `models`: the one it was
         made from. `threads`: of the CPU, all together; None: as many as PyTorch has."""
-        if len(models) != 1:
-            raise BadInput(
-                f"--engine ct2 runs one model, not {len(models)} together: give one --run, or --engine torch"
-            )
+        refuse_together(models)
         if device.type not in ("cpu", "cuda"):
             raise BadInput(
                 f"--device {device.type}: CTranslate2 computes on cpu or cuda. Choose one, or --engine torch"
@@ -116,7 +114,7 @@ class CTranslate2Engine(Engine):
     def search(self, rows: Sequence[Row], size: int, sentences: Sequence[int] = ()) -> Found:
         self._refuse_watchers()
         limits = [options.limit(len(source) + 1) for source, options in rows]
-        checked = {options: self._asked(options) for options in {id(o): o for _, o in rows}.values()}
+        checked = {options: asked_of(options) for options in {id(o): o for _, o in rows}.values()}
         asked = [checked[options] for _, options in rows]
         room = self.positions or max(limits, default=0)
         fits = [
@@ -235,41 +233,49 @@ class CTranslate2Engine(Engine):
         if WATCHERS or watched:
             raise BadInput("--engine ct2: CTranslate2 does not show what it looks at. Use --engine torch")
 
-    def _asked(self, options: SearchOptions) -> Asked:
-        for name, off, typed in (
-            ("sample", False, "--sample"),
-            ("required", (), "--require"),
-            ("forbidden_phrases", (), "--forbid"),
-            ("prefix", (), "--prefix"),
-            ("coverage_penalty", 0.0, "--coverage-penalty"),
-            ("no_repeat_ngram", 0, "--no-repeat-ngram"),
-            ("min_length", 1, "--min-length"),
-        ):
-            if getattr(options, name) != off:
-                raise BadInput(f"{typed}: --engine ct2 cannot do this as it is done here. Use --engine torch")
-        if END in options.forbidden:
-            raise BadInput("forbidden: --engine ct2 cannot search without <eos>. Use --engine torch")
-        if options.beam == 1:
-            return Asked(1, options.length_penalty, 1)
-        if options.patience is None:
-            raise BadInput(
-                "search.patience null: --engine ct2 stops when so many hypotheses have finished. Write patience: 1 "
-                "under search: in the run's recipe.yaml (as most recipes have it), or use --engine torch"
-            )
-        # with no more patience than that, both rules end a row when its beam is full of finished ones
-        if options.stopping != "exact" and options.patience > 1:
-            raise BadInput(
-                f"search.stopping {options.stopping}: --engine ct2 does not stop so with search.patience "
-                f"{options.patience:g}. Write stopping: exact, or patience: 1, under search: in the run's recipe.yaml, "
-                "or use --engine torch"
-            )
-        finished = math.ceil(options.patience * options.beam)
-        if finished < options.nbest:
-            raise BadInput(
-                f"search.patience {options.patience:g}: --engine ct2 then finds {finished} of the {options.nbest} "
-                "translations that were asked for (nbest). Raise the one, or lower the other"
-            )
-        return Asked(options.beam, options.length_penalty, finished)
+
+def asked_of(options: SearchOptions) -> Asked:
+    """What a search comes to there; refused where it would be another one."""
+    for name, off, typed in (
+        ("sample", False, "--sample"),
+        ("required", (), "--require"),
+        ("forbidden_phrases", (), "--forbid"),
+        ("prefix", (), "--prefix"),
+        ("coverage_penalty", 0.0, "--coverage-penalty"),
+        ("no_repeat_ngram", 0, "--no-repeat-ngram"),
+        ("min_length", 1, "--min-length"),
+    ):
+        if getattr(options, name) != off:
+            own = f" (or search.{name} of the recipe; {typed} 0 turns it off)" if name in OF_RECIPES else ""
+            raise BadInput(f"{typed}{own}: --engine ct2 cannot do this as it is done here. Use --engine torch")
+    if END in options.forbidden:
+        raise BadInput("forbidden: --engine ct2 cannot search without <eos>. Use --engine torch")
+    if options.beam == 1:
+        return Asked(1, options.length_penalty, 1)
+    if options.patience is None:
+        raise BadInput(
+            "search.patience null: --engine ct2 stops when so many hypotheses have finished. Write patience: 1 "
+            "under search: in the run's recipe.yaml (as most recipes have it), or use --engine torch"
+        )
+    # with no more patience than that, both rules end a row when its beam is full of finished ones
+    if options.stopping != "exact" and options.patience > 1:
+        raise BadInput(
+            f"search.stopping {options.stopping}: --engine ct2 does not stop so with search.patience "
+            f"{options.patience:g}. Write stopping: exact, or patience: 1, under search: in the run's recipe.yaml, "
+            "or use --engine torch"
+        )
+    finished = math.ceil(options.patience * options.beam)
+    if finished < options.nbest:
+        raise BadInput(
+            f"search.patience {options.patience:g}: --engine ct2 then finds {finished} of the {options.nbest} "
+            "translations that were asked for (nbest). Raise the one, or lower the other"
+        )
+    return Asked(options.beam, options.length_penalty, finished)
+
+
+def refuse_together(models: Sequence[EncoderDecoder]) -> None:
+    if len(models) != 1:
+        raise BadInput(f"--engine ct2 runs one model, not {len(models)} together: give one --run, or --engine torch")
 
 
 def vocabulary(folder: Path, side: str) -> list[str]:

@@ -84,8 +84,8 @@ class Renderer(nn.Module):
 
     def _view(self, line: Line) -> View:
         count, device, section = len(line.left), line.left.device, self.section
-        curved_B = (torch.rand(count, device=device) < 0.12).float()
-        bend_B = section.curve * (0.08 * torch.randn(count, device=device) + curved_B * uniform(count, -1.6, 1.6, device))
+        arc_B = (torch.rand(count, device=device) < 0.12).float() * uniform(count, -1.6, 1.6, device)
+        bend_B = section.curve * (0.08 * torch.randn(count, device=device) + arc_B)
         bend_B = torch.where(bend_B.abs() < 0.01, 0.01, bend_B).clamp(-2.5, 2.5)
         turned = torch.randn(4, count, device=device).clamp(-3, 3)
         heavy_B = torch.where(torch.rand(count, device=device) < 0.2, 3.0, 1.0)  # a few are turned far
