@@ -16,12 +16,15 @@ import torch
 from safetensors.torch import load_file
 
 from jumok.errors import BadInput, Failure
+from jumok.files import sha256
 from jumok.interop.ctranslate2_spec import LONGEST, check_precision, library, refuse_foreign, save_model
 from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once, place_of, sum_of
 from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.model_card import CARD, model_card
 from jumok.interop.probe import probe_rows
 from jumok.interop.rounding import check_rounded, drifts
 from jumok.interop.ties import tied
+from jumok.interop.usage import ct2_usage
 from jumok.models.build import build
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe
@@ -110,13 +113,28 @@ def export_ct2(run: RunFolder, out: Path, precision: str, probe: Sequence[str] =
         chosen.write(model, folder, precision)
         chosen.source.save(folder / "tokenizer" / "source")
         chosen.target.save(folder / "tokenizer" / "target")
-        checked = _compared(chosen, model, folder, precision, probe)
-    parameters = sum(parameter.numel() for parameter in model.parameters())
-    notes.append(
-        f"{parameters:,} parameters in {precision}; cut texts with tokenizer/source, give translate_batch the pieces "
-        "without <eos>, put what it writes together with tokenizer/target"
-    )
-    return [*notes, checked]
+        parameters = sum(parameter.numel() for parameter in model.parameters())
+        notes.append(
+            f"{parameters:,} parameters in {precision}; cut texts with tokenizer/source, give translate_batch the "
+            f"pieces without <eos>, put what it writes together with tokenizer/target: {CARD} has the code"
+        )
+        notes.append(_compared(chosen, model, folder, precision, probe))
+        card = model_card(
+            run,
+            chosen.recipe,
+            architecture="CTranslate2",
+            purpose="translation",
+            usage=ct2_usage(folder, chosen.source, chosen.target),
+            step=int(chosen.checkpoint.name.removeprefix("step-")),
+            signatures={
+                "model.bin": sha256(folder / "model.bin"),
+                "the run's checkpoint": sha256(chosen.checkpoint / checkpoint.MODEL),
+            },
+            notes=notes,
+            library="ctranslate2",
+        )
+        (folder / CARD).write_text(card, encoding="utf-8", newline="\n")
+    return notes
 
 
 def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:

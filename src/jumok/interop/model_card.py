@@ -15,6 +15,7 @@ import jumok
 from jumok.recipe import Recipe
 from jumok.training.run import RunFolder
 
+CARD = "README.md"
 NO_METRICS = ("event", "step", "best", "averaged")
 
 

@@ -13,7 +13,9 @@ from torch import nn
 
 import jumok
 from jumok.errors import BadInput
+from jumok.files import sha256
 from jumok.interop.export_folder import check_out, new_folder
+from jumok.interop.model_card import CARD, model_card
 from jumok.interop.onnx_graph import Graph, check, need_onnx, write
 from jumok.interop.onnx_int8 import check_precision, quantise
 from jumok.interop.onnx_pictures import labeller_graph, recognizer_graph
@@ -29,6 +31,7 @@ from jumok.interop.onnx_translator import (
 )
 from jumok.interop.outgoing import load_run
 from jumok.interop.probe import probe_rows
+from jumok.interop.usage import onnx_usage
 from jumok.models.bert import Bert, HiddenWords
 from jumok.models.build import build
 from jumok.models.permuted import PermutedRecognizer
@@ -38,7 +41,7 @@ from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.models.vit import ImageLabeller
 from jumok.recipe import BertSection, Recipe, RecognizerSection, RecurrentReaderSection, VitSection
 from jumok.recipe.whole import LABELLED
-from jumok.tasks.engine_onnx import CONFIG, FORMAT, VERSION, stepper_of
+from jumok.tasks.engine_onnx import CONFIG, ENCODER, FORMAT, STEP, VERSION, stepper_of
 from jumok.tasks.example_task import LABELS
 from jumok.tasks.labelling import classes_of, read_labels
 from jumok.tasks.recognition import CHARSET, read_charset
@@ -93,7 +96,20 @@ def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str],
         if precision == "int8":
             quantise(folder)
             told = f"{told}; {agreement_rounded(model, stepper_of(folder), rows, UNROUNDED)}"
-    return [*notes, _size(model, precision), told]
+        notes += [_size(model, precision), told]
+        card = model_card(
+            run,
+            recipe,
+            architecture="ONNX",
+            purpose="translation",
+            usage=onnx_usage(config, source, target),
+            step=step,
+            signatures={name: sha256(folder / name) for name in (ENCODER, STEP)},
+            notes=notes,
+            library="onnx",
+        )
+        (folder / CARD).write_text(card, encoding="utf-8", newline="\n")
+    return notes
 
 
 def _reader(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list[str]:
