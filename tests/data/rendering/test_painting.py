@@ -22,11 +22,13 @@ def test_ink_and_ground_differ_enough() -> None:
     assert min(float(ink.min()), float(ground.min())) >= 0
     assert max(float(ink.max()), float(ground.max())) <= 255
     apart = (ink - ground).abs().amax(dim=1)
-    assert float((apart < LEAST_CONTRAST).float().mean()) < 0.005  # a strong tint that is cut off may take a little
+    assert float(apart.min()) >= LEAST_CONTRAST - 1e-3
+    far = (ink.mean(dim=1) - ground.mean(dim=1)).abs()
+    assert float(far.median()) > 110  # most are painted to be read
     lighter = float((ink.mean(dim=1) > ground.mean(dim=1)).float().mean())
     assert 0.45 < lighter < 0.55  # light on dark as often as dark on light
     assert float(ground.std(dim=1).max()) > 30  # some are far from grey
-    assert float(ground.std(dim=1).median()) < 20  # most are not
+    assert float(ground.std(dim=1).median()) < 30  # most are not
 
 
 def test_a_gradient_has_its_colour_in_the_middle_and_on_the_whole() -> None:

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 LEAST_CONTRAST = 40.0  # levels between ink and ground
 CLEAR = 0.6  # share of the words that were painted to be read from afar: dark on light, or light on dark
-REACHED = 130.0  # how far from black and white the two of these are at most
+REACHED = 105.0  # how far from black and white the two of these are at most
 GREY, HUES = 0.25, 110.0  # share without any tint; how far from grey the others are at most
 GRAINS = (2, 4, 8)  # rows of the noises that a texture is the sum of; columns: four times as many
 
@@ -39,7 +39,10 @@ def colours(count: int, device: torch.device) -> tuple[Tensor, Tensor]:
         strength_B = HUES * ((drawn_B - GREY) / (1 - GREY)).clamp(min=0) ** 2
         return (light_B[:, None] + strength_B[:, None] * tint_B3).clamp(0, 255)
 
-    return tinted(ink_B), tinted(ground_B)
+    ink_B3, ground_B3 = tinted(ink_B), tinted(ground_B)
+    # a strong tint is cut off at black and white, and may bring one as far as the other: then both stay grey
+    alike_B1 = (ink_B3 - ground_B3).abs().amax(dim=1, keepdim=True) < LEAST_CONTRAST
+    return torch.where(alike_B1, ink_B[:, None], ink_B3), torch.where(alike_B1, ground_B[:, None], ground_B3)
 
 
 def _any_two(count: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -84,12 +84,17 @@ class Renderer(nn.Module):
 
     def _view(self, line: Line) -> View:
         count, device, section = len(line.left), line.left.device, self.section
-        arc_B = (torch.rand(count, device=device) < 0.12).float() * uniform(count, -1.6, 1.6, device)
-        bend_B = section.curve * (0.08 * torch.randn(count, device=device) + arc_B)
+        on_arc_B = (torch.rand(count, device=device) < 0.15).float()
+        bend_B = section.curve * (
+            0.08 * torch.randn(count, device=device) + on_arc_B * uniform(count, -1.6, 1.6, device)
+        )
         bend_B = torch.where(bend_B.abs() < 0.01, 0.01, bend_B).clamp(-2.5, 2.5)
         turned = torch.randn(4, count, device=device).clamp(-3, 3)
         heavy_B = torch.where(torch.rand(count, device=device) < 0.2, 3.0, 1.0)  # a few are turned far
         angle_B = section.perspective * 0.04 * turned[0] * heavy_B
+        # a word on a round sign may be anywhere on it: half of them stand as they would at its top or bottom
+        aside_B = on_arc_B * (torch.rand(count, device=device) - 0.5).clamp(min=0) * uniform(count, -1.4, 1.4, device)
+        angle_B = angle_B + min(1.0, section.curve) * aside_B
         side, below = (section.perspective * 0.08 * turned[row] * heavy_B for row in (2, 3))
         shear_B = section.perspective * 0.15 * turned[1]
         tight = torch.rand(count, 4, device=device)
@@ -108,18 +113,26 @@ class Renderer(nn.Module):
         x_BP, y_BP = camera.to_line(x_BP, y_BP)
         ink_BP = self.table.coverage(line, x_BP, y_BP)
         if self.section.clutter:
-            rows, chosen = some(count, self.section.clutter / 2, device)
-            above_R = torch.where(torch.rand(len(rows), device=device) < 0.5, -1.0, 1.0)
-            gap_R1 = (above_R * LINE_DISTANCE * self.table.em)[:, None]
-            another = line.rows(rows.roll(1))
-            shift_R1 = (another.left - line.left[rows])[:, None]
-            more = self.table.coverage(another, x_BP[rows] + shift_R1, y_BP[rows] - gap_R1)
-            both = torch.maximum(ink_BP[rows], torch.where(chosen[:, None], more, 0))
-            ink_BP = ink_BP.index_copy(0, rows, both)
+            ink_BP = self._with_neighbours(line, x_BP, y_BP, ink_BP)
         ink_B1HW = ink_BP.view(count, 1, high, wide)
         weight_B = 0.25 * torch.randn(count, device=device).clamp(-1.5, 1.5)  # thinner, bolder
         ink_B1HW = ((ink_B1HW - 0.5) * 1.2 + 0.5 + weight_B[:, None, None, None] * ink_B1HW).clamp(0, 1)
         return F.avg_pool2d(ink_B1HW, self.section.finer) if self.section.finer > 1 else ink_B1HW
+
+    def _with_neighbours(self, line: Line, x_BP: Tensor, y_BP: Tensor, ink_BP: Tensor) -> Tensor:
+        """What else is written above, below, to the left or to the right of some words: as much of it as the margin
+        shows."""
+        device, em = ink_BP.device, self.table.em
+        rows, chosen = some(len(ink_BP), self.section.clutter, device)
+        side_R = (4 * torch.rand(len(rows), device=device)).long()
+        own, another = line.rows(rows), line.rows(rows.roll(1))
+        gap_R = em * uniform(len(rows), 0.2, 0.6, device)
+        right_R, left_R = own.right + gap_R - another.left, own.left - gap_R - another.right
+        away_R = torch.where(side_R == 0, right_R, torch.where(side_R == 1, left_R, own.left - another.left))
+        down_R = LINE_DISTANCE * em * torch.where(side_R < 2, 0.0, 2.0 * side_R - 5)
+        more_RP = self.table.coverage(another, x_BP[rows] - away_R[:, None], y_BP[rows] - down_R[:, None])
+        both_RP = torch.maximum(ink_BP[rows], torch.where(chosen[:, None], more_RP, 0))
+        return ink_BP.index_copy(0, rows, both_RP)
 
     def _centres(self, line: Line, camera: Camera) -> Tensor:
         return torch.stack(camera.to_picture(*self.table.middles(line)), dim=-1)
@@ -150,6 +163,8 @@ class Renderer(nn.Module):
             ground = self._shadowed(ground, ink_B1HW, ink_B3)
             ground = self._outlined(ground, ink_B1HW, ink_B3)
         image = torch.lerp(ground, ink, ink_B1HW)
+        if section.outline:
+            image = self._raised(image, ground, ink_B1HW)
         return self._hollowed(image, ground, ink, ink_B1HW) if section.lettering else image
 
     def _hollowed(self, image: Tensor, ground: Tensor, ink: Tensor, ink_B1HW: Tensor) -> Tensor:
@@ -164,22 +179,43 @@ class Renderer(nn.Module):
         return image.index_copy(0, rows, torch.where(changed, made, image.index_select(0, rows)))
 
     def _outlined(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
-        """A rim of another colour around the letters of some pictures."""
+        """A rim of another colour around the letters of some pictures; of every second one it is wide and soft, as
+        light is."""
         rows, chosen = some(len(ground), self.section.outline, ground.device)
-        rim = F.max_pool2d(ink_B1HW.index_select(0, rows), 3, 1, 1) * chosen[:, None, None, None]
+        part_R1HW = ink_B1HW.index_select(0, rows)
+        glow_R1HW = F.avg_pool2d(F.max_pool2d(part_R1HW, 5, 1, 2), 5, 1, 2)
+        glows_R = (torch.rand(len(rows), device=ground.device) < 0.5)[:, None, None, None]
+        rim = torch.where(glows_R, glow_R1HW, F.max_pool2d(part_R1HW, 3, 1, 1)) * chosen[:, None, None, None]
         return ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), self._tone(ink_B3, rows), rim))
 
     def _shadowed(self, ground: Tensor, ink_B1HW: Tensor, ink_B3: Tensor) -> Tensor:
-        """A copy of the letters of some pictures, a few pixels away."""
+        """A copy of the letters of some pictures, a few pixels away; every second one reaches there, as the side of a
+        thick letter does."""
         rows, chosen = some(len(ground), self.section.outline, ground.device)
-        count, (high, wide), device = len(rows), self.size, ground.device
+        count, device = len(rows), ground.device
         away = (torch.rand(2, count, device=device) * 7).floor().long() - 3
-        y = (torch.arange(high, device=device) - away[0][:, None]).clamp(0, high - 1)
-        x = (torch.arange(wide, device=device) - away[1][:, None]).clamp(0, wide - 1)
-        part = ink_B1HW.index_select(0, rows)[:, 0]
-        part = part.gather(1, y[:, :, None].expand(-1, -1, wide)).gather(2, x[:, None, :].expand(-1, high, -1))
-        share = (part * uniform(count, 0.3, 1.0, device)[:, None, None] * chosen[:, None, None])[:, None]
+        part_RHW = ink_B1HW.index_select(0, rows)[:, 0]
+        far_RHW = _moved(part_RHW, away)
+        between_RHW = torch.maximum(_moved(part_RHW, away // 3), _moved(part_RHW, 2 * away // 3))
+        thick_R = (torch.rand(count, device=device) < 0.5)[:, None, None]
+        part_RHW = torch.where(thick_R, torch.maximum(far_RHW, between_RHW), far_RHW)
+        share = (part_RHW * uniform(count, 0.3, 1.0, device)[:, None, None] * chosen[:, None, None])[:, None]
         return ground.index_copy(0, rows, torch.lerp(ground.index_select(0, rows), self._tone(ink_B3, rows), share))
+
+    def _raised(self, image: Tensor, ground: Tensor, ink_B1HW: Tensor) -> Tensor:
+        """Letters cut into their ground, or standing out of it: light falls on one of their sides, none on the other,
+        and little or nothing of the ink is seen."""
+        rows, chosen = some(len(image), self.section.outline / 2, image.device)
+        count, device = len(rows), image.device
+        part_RHW = ink_B1HW.index_select(0, rows)[:, 0]
+        away = (torch.rand(2, count, device=device) * 4).floor().long() - 1
+        away[0] = torch.where((away == 0).all(dim=0), 1, away[0])  # somewhere the light comes from
+        lit_R1HW = (part_RHW - _moved(part_RHW, away))[:, None]
+        left_R = (0.5 * torch.rand(count, device=device))[:, None, None, None]
+        under = ground.index_select(0, rows)
+        made = torch.lerp(under, image.index_select(0, rows), left_R)
+        made = made + uniform(count, -110, 110, device)[:, None, None, None] * lit_R1HW
+        return image.index_copy(0, rows, torch.where(chosen[:, None, None, None], made, image.index_select(0, rows)))
 
     def _tone(self, ink_B3: Tensor, rows: Tensor) -> Tensor:
         """A colour away from the ink's."""
@@ -187,3 +223,11 @@ class Renderer(nn.Module):
         far_R = torch.where(light_R > 127.5, light_R - 127.5, light_R + 127.5)
         tone_R3 = far_R[:, None] + 40 * torch.randn(len(rows), 3, device=ink_B3.device)
         return shown(tone_R3.clamp(0, 255), self.channels)[:, :, None, None]
+
+
+def _moved(part_RHW: Tensor, away: Tensor) -> Tensor:
+    """Each picture so many pixels down and across (2, R); what comes in from outside is its edge again."""
+    high, wide = part_RHW.shape[1:]
+    y = (torch.arange(high, device=away.device) - away[0][:, None]).clamp(0, high - 1)
+    x = (torch.arange(wide, device=away.device) - away[1][:, None]).clamp(0, wide - 1)
+    return part_RHW.gather(1, y[:, :, None].expand(-1, -1, wide)).gather(2, x[:, None, :].expand(-1, high, -1))
