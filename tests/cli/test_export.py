@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,32 @@ def test_what_an_engine_cannot_do(run: Path) -> None:
     refused(jumok("translate", "--run", run, "--engine", "tpu", input="x"), "tpu", "fastest")
     refused(jumok("translate", "--run", run, "--engine", "ct2", "--sample", input="x"), "--sample", "ct2")
     refused(jumok("translate", "--run", run, "--engine", "onnx", "--alignments", input="x"), "--alignments", "torch")
+    prefixes = run.parent / "prefixes.txt"
+    prefixes.write_text("le\n")
+    refused(jumok("translate", "--run", run, "--engine", "ct2", "--prefix-file", prefixes, input="x"), "--prefix-file")
+    refused(jumok("translate", "--run", run, "--engine", "ct2", "--sample", input=""), "--sample", "ct2")
     both = ["--run", run, "--run", run]
     refused(jumok("translate", *both, "--engine", "ct2", input="x"), "ct2", "2 together")
+
+
+def test_what_is_refused_is_refused_before_files_are_made_for_it(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy, ignore=shutil.ignore_patterns("engines"))
+    for option in ("--sample", "--prefix=le", "--no-repeat-ngram=2"):
+        refused(jumok("translate", "--run", copy, "--engine", "ct2", option, input="x"), "--engine ct2")
+    refused(jumok("translate", "--run", copy, "--run", copy, "--engine", "ct2", input="x"), "2 together")
+    assert not (copy / "engines").exists()
+
+
+def test_the_fastest_does_what_fits_the_users_sentences(run: Path) -> None:
+    """A beginning that is too long for the short sentences it is timed with."""
+    text, prefix = "the young cat sleeps and " * 10, "le la les un une " * 8
+    asked = ["translate", "--run", run, "--prefix", prefix]
+    plain = jumok(*asked, input=text)
+    result = jumok(*asked, "--engine", "fastest", input=text)
+    assert result.returncode == plain.returncode == 0, result.stderr
+    assert result.stdout == plain.stdout
+    assert "--engine fastest: not ct2: --prefix" in result.stderr
 
 
 def test_half_a_file_is_not_continued_by_another_engine(run: Path, tmp_path: Path) -> None:
@@ -57,7 +82,10 @@ def test_an_export_is_checked_and_told(run: Path, tmp_path: Path, kind: str) -> 
     probe.write_text(SENTENCES, encoding="utf-8")
     result = jumok("export", kind, "--run", run, "--out", tmp_path / "out", "--probe", probe)
     assert result.returncode == 0, result.stderr
-    assert "100.0%" in result.stdout
+    assert "2 of 2 translations" in result.stdout
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "2 of 2 translations" in card
+    assert "pairs: 2000" in card  # it learned from the grammar, so many
     assert f"exported: {tmp_path / 'out'}" in result.stdout
     refused(jumok("export", kind, "--run", tmp_path, "--out", tmp_path / "new"), "run folder")
     assert not (tmp_path / "new").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -204,6 +205,38 @@ def test_other_vocabularies(tmp_path: Path, kind: str) -> None:
     texts = [some_text() for _ in range(5)]  # cut into letters, one of twenty is longer than what is read
     given = tokenizer(texts, return_tensors="pt", padding=True, truncation=True)
     close(model(**given).logits, api.load(run.path).scores(texts))
+
+
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ("pretraining", "words"),
+        ("classification", "label"),
+        ("regression", "number"),
+        ("tagging", "tags"),
+        ("answering", "answer"),
+    ],
+)
+def test_the_code_of_the_card_comes_to_an_answer(tmp_path: Path, task: str, name: str) -> None:
+    run = reading_run(tmp_path / "run", task)
+    export_huggingface(run, tmp_path / "out")
+    (code,) = re.findall(r"```python\n(.*?)```", (tmp_path / "out" / "README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code.replace("FOLDER", str(tmp_path / "out")), names)
+    loaded, found = api.load(run.path, "cpu"), names[name]
+    if task == "pretraining":
+        likeliest = [guess.token for guess in loaded.fill("a text with [MASK] in it", best=5)[0]]
+        written = [one for one in found if one[0] != "["]  # special ones are left out there
+        assert written == likeliest[: len(written)]
+    elif task == "classification":
+        assert found == loaded.predict(["a text"])[0].label
+    elif task == "regression":
+        assert found == pytest.approx(loaded.measure(["a text"])[0], abs=1e-4)
+    elif task == "tagging":
+        assert set(found) <= {"B-PER", "I-PER", "O"}
+        assert len(found) == names["given"]["input_ids"].size(1)
+    else:
+        assert isinstance(found, str)
 
 
 @torch.no_grad()

@@ -20,14 +20,19 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 from jumok.training.state import TrainState
 
+LARGE = 3000
+
 
 def with_outliers(run: RunFolder) -> RunFolder:
-    """A few weights that are so much larger than the others that nothing of these is left when both are rounded."""
+    """The same model, but one channel of each value has become small and its weights behind that large, so that nothing
+    of the weights beside them is left when all are rounded by the same step."""
     model = Chosen.of(run, print).model()
-    for blocks in (model.encoder.blocks, model.decoder.blocks):
-        for block in blocks:
-            for linear in (block.attention.value, block.feed_forward.inner, block.feed_forward.outer):
-                linear.weight.data[:, 1] *= 3000
+    for block in (*model.encoder.blocks, *model.decoder.blocks):
+        for attention in (block.attention, block.cross):
+            if attention is not None:
+                attention.value.weight.data[0] /= LARGE
+                attention.value.bias.data[0] /= LARGE
+                attention.output.weight.data[:, 0] *= LARGE
     checkpoint.write(run.checkpoints / "step-9", checkpoint.stored_tensors(model), None, TrainState(update=9))
     run.point("best", 9)
     return run

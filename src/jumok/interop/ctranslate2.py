@@ -58,7 +58,7 @@ class Chosen:
     def of(cls, run: RunFolder, say: Say) -> Chosen:
         recipe = run.recipe()
         if recipe.task != "translation":
-            raise BadInput(f"task: {run.path} does not translate ({recipe.task}); CTranslate2 is for translators here")
+            raise BadInput(f"{run.path} does not translate (task {recipe.task}); CTranslate2 is for translators here")
         return cls(run, recipe, best_checkpoint(run, say), *load_tokenizers(run.tokenizer, recipe.tokenizer.joint))
 
     def key(self, precision: str) -> str:

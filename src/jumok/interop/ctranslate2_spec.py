@@ -55,14 +55,14 @@ def refuse_foreign(model: EncoderDecoder) -> Transformer:
     """Say which key of the recipe asks for something that CTranslate2 does not have."""
     if not isinstance(model, Transformer):
         raise BadInput(
-            "model.kind: CTranslate2 runs Transformers only, not recurrent models. Use --engine torch or onnx "
-            "(jumok export onnx)"
+            "model.kind: CTranslate2 runs Transformers only, not recurrent models. onnxruntime runs them (jumok export "
+            "onnx, --engine onnx), and so does --engine torch"
         )
     section = model.section
     if section.reader is not None:
         raise BadInput(
-            "model.reader: CTranslate2 has no translator whose source a BERT reads. Use --engine torch or onnx "
-            "(jumok export onnx)"
+            "model.reader: CTranslate2 has no translator whose source a BERT reads. onnxruntime runs it (jumok export "
+            "onnx, --engine onnx), and so does --engine torch"
         )
     if section.position == "relative":
         raise BadInput(

@@ -73,7 +73,7 @@ def outgoing_bert(run: RunFolder, recipe: Recipe) -> Outgoing:
         files,
         lambda theirs: _compared(model, architecture, section, tokenizer.size, scale, theirs),
         PURPOSES[architecture],
-        _usage(architecture, section),
+        _usage(architecture, section, recipe.task),
         step,
         notes,
         lambda theirs: cut_otherwise(tokenizer, theirs, limit),
@@ -259,16 +259,43 @@ def _about_likeness(head: Likeness, scale: Numbers) -> str:
     )
 
 
-def _usage(architecture: str, section: BertSection) -> str:
+def _usage(architecture: str, section: BertSection, task: str) -> str:
     shortened = ", truncation=True" if architecture in ("BertModel", "BertForSequenceClassification") else ""
+    told = {
+        "BertForMaskedLM": 'f"a text with {tokenizer.mask_token} in it"',
+        "BertForPreTraining": 'f"a text with {tokenizer.mask_token} in it"',
+        "BertForQuestionAnswering": '"a question", "a text that answers it"',
+    }
     lines = [
         f"from transformers import AutoTokenizer, {architecture}",
         "",
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")',
         f'model = {architecture}.from_pretrained("FOLDER").eval()',
-        f'output = model(**tokenizer("a text", return_tensors="pt"{shortened}))',
+        f'given = tokenizer({told.get(architecture, _quoted("a text"))}, return_tensors="pt"{shortened})',
+        "output = model(**given)",
     ]
     if architecture == "BertModel":
         vector = "output.last_hidden_state.mean(dim=1)" if section.pooling == "mean" else "output.pooler_output"
         lines.append(f"vector = {vector}")
+    elif architecture in ("BertForMaskedLM", "BertForPreTraining"):
+        scores = "logits" if architecture == "BertForMaskedLM" else "prediction_logits"
+        lines.append(f'(scores,) = output.{scores}[given["input_ids"] == tokenizer.mask_token_id]')
+        lines.append("words = tokenizer.convert_ids_to_tokens(scores.topk(5).indices)")
+    elif architecture == "BertForTokenClassification":
+        lines.append(
+            "tags = [model.config.id2label[int(one)] for one in output.logits[0].argmax(dim=-1)]  # of each token"
+        )
+    elif architecture == "BertForQuestionAnswering":
+        lines.append("start, end = int(output.start_logits.argmax()), int(output.end_logits.argmax())")
+        lines.append(
+            'answer = tokenizer.decode(given["input_ids"][0, start : end + 1])  # nothing, if it begins after its end'
+        )
+    elif task == "regression":
+        lines.append("number = float(output.logits)")
+    else:
+        lines.append("label = model.config.id2label[int(output.logits.argmax())]")
     return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'

@@ -61,6 +61,10 @@ class Imported:
 def kind_of(folder: Path) -> str:
     """Which kind of model a checkpoint's folder holds: bert, vit or marian."""
     where = folder / "config.json"
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"{folder}: it is a file; a checkpoint of Hugging Face is a folder, with a config.json in it")
+    if (folder / "recipe.yaml").is_file():
+        raise BadInput(f"{folder}: it is a run of jumok already, and can be used as it is: --run {folder}")
     if not folder.is_dir():
         raise BadInput(
             f"{folder}: there is no such folder. Nothing is downloaded here: fetch the checkpoint first (hf download "

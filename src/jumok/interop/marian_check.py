@@ -60,7 +60,8 @@ def loaded(run: RunFolder) -> tuple[Transformer, Tokenizer, Tokenizer, int, list
     recipe = run.recipe()
     if not isinstance(recipe.model, TransformerSection) or recipe.task != "translation":
         raise BadInput(
-            f"{run.path}: model.kind is {recipe.model.kind}, task {recipe.task}; Marian translates, as a Transformer"
+            f"{run.path}: it is a {recipe.model.kind} for {recipe.task}, and transformers has no such model here: "
+            "Transformers that translate (as Marian), BERT and ViT can be written for it. jumok export onnx may do"
         )
     source, target = load_tokenizers(run.tokenizer, recipe.tokenizer.joint)
     model = Transformer(recipe.model, source.size, target.size)

@@ -30,7 +30,7 @@ def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
     need_onnx()
     recipe = run.recipe()
     if recipe.task != "translation":
-        raise BadInput(f"task: {run.path} does not translate ({recipe.task}); the onnx engine is for translators")
+        raise BadInput(f"{run.path} does not translate (task {recipe.task}); the onnx engine is for translators")
     parts = [VERSION, torch.__version__, precision, sum_of(best_checkpoint(run, say)), recipe.model.model_dump_json()]
     key, folder = hashlib.sha256(json.dumps(parts).encode()).hexdigest(), place_of(run, "onnx", precision)
     if is_made(folder, key):

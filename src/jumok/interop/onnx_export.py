@@ -150,7 +150,7 @@ def _pictures(run: RunFolder, recipe: Recipe, out: Path, precision: str) -> list
         assert isinstance(section, RecognizerSection)
         charset = read_charset(run.path / CHARSET)
         model, about["charset"] = build_recognizer(section, charset), CHARSET
-        about |= {"characters": charset.size, "special_ids": SPECIAL_IDS}
+        about |= {"characters": charset.size, "special_ids": SPECIAL_IDS, "max_length": section.max_length}
         about["reads"] = "columns" if section.decoder == "ctc" else "places"
     step, notes = load_run(run, model)
     graph = labeller_graph(model) if isinstance(model, ImageLabeller) else recognizer_graph(model)

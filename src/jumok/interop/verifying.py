@@ -32,7 +32,7 @@ from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 # difference of what is the same but for the order of sums in float32; larger numbers may differ by more
-LARGEST = 1e-4
+LARGEST = 1e-5
 ROWS, WORDS = 4, 12
 
 Pair = tuple[Tensor, Tensor]  # here and there
