@@ -3,6 +3,10 @@ and PP-OCRv4 read of the same crops (scene_text_peers.py): accuracy, parameters,
 
     python benchmarks/scene_text.py NAME.tar … [--data FOLDER] [--precision float32 bfloat16] [--speed]
 
+Each reader stands beside the peers on the same crops (their readings are kept, with the sum of the labels): how many
+points it is ahead, and how likely so many crops that only one of both reads would fall so unevenly by chance (McNemar's
+exact test).
+
 Speed is of reading alone: crops are decoded and brought to size beforehand, as for the peers; 300 crops, median of five
 rounds, the ways of reading in turns.
 """
@@ -11,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import tempfile
@@ -27,7 +32,7 @@ from jumok import api  # noqa: E402
 from jumok.data.images.raw import RawImage  # noqa: E402
 from jumok.tasks.text_reader import Read, TextReader, Way  # noqa: E402
 from packed_run import unpack  # noqa: E402
-from scene_text_data import LABELS, PICTURES, SCENE_TEXT, read_crops, right, sample, wilson  # noqa: E402
+from scene_text_data import PICTURES, SCENE_TEXT, labels_digest, read_crops, right, sample, wilson  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 PEERS = RESULTS / "scene-text-peers.json"
@@ -57,6 +62,7 @@ def main() -> None:
     crops = read_crops(arguments.data)
     labels = [crop.label for crop in crops]
     raw = [RawImage(crop.name, None, crop.encoded) for crop in crops]
+    peers = known_peers(arguments.data)
     rows: list[dict[str, Any]] = []
     training: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
@@ -81,6 +87,7 @@ def main() -> None:
                     "parameters": sum(parameter.numel() for parameter in reader.model.parameters()),
                     "minutes": round(about.get("seconds", 0) / 60, 1),
                 }
+                row["beside"] = {name: beside(texts, peer["readings"], labels) for name, peer in peers.items()}
                 rows.append(row)
                 print(row, flush=True)
             if arguments.speed:
@@ -91,17 +98,42 @@ def main() -> None:
                     if row["run"] == path.stem:
                         row["words_per_second"] = timed[row["way"]]
                         print(row["run"], row["way"], row["words_per_second"], "words/s", flush=True)
-    known = json.loads(PEERS.read_text(encoding="utf-8")) if PEERS.exists() else {}
     result = {
         "crops": len(crops),
-        "labels": LABELS,
+        "labels": labels_digest(arguments.data),
         "pictures": PICTURES,
         "threads": arguments.threads,
+        "peers": {name: round(100 * peer["accuracy"], 2) for name, peer in peers.items()},
         "readers": rows,
         "training": training,
     }
     arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"{arguments.out}; peers: {PEERS.name if known else 'not measured (scene_text_peers.py)'}")
+    print(f"{arguments.out}; peers: {', '.join(peers) or 'not measured (scene_text_peers.py)'}")
+
+
+def known_peers(data: Path) -> dict[str, Any]:
+    """What the peers have read of the same crops."""
+    if not PEERS.exists():
+        return {}
+    found = json.loads(PEERS.read_text(encoding="utf-8"))["accuracy"]
+    if found["labels"] != labels_digest(data):
+        sys.exit(f"{PEERS}: it was measured with other labels: scene_text_peers.py measures it anew")
+    peers: dict[str, Any] = found["peers"]
+    return peers
+
+
+def beside(ours: list[str], theirs: list[str], labels: list[str]) -> dict[str, float]:
+    """Points ahead, and the probability of a split as uneven as that if both were equally good."""
+    pairs = [(right([a], [label]), right([b], [label])) for a, b, label in zip(ours, theirs, labels, strict=True)]
+    only_ours, only_theirs = pairs.count((1, 0)), pairs.count((0, 1))
+    apart = only_ours + only_theirs
+    tail = sum(math.comb(apart, number) for number in range(min(only_ours, only_theirs) + 1)) / 2**apart
+    return {
+        "ahead": round(100 * (only_ours - only_theirs) / len(labels), 2),
+        "only ours": only_ours,
+        "only theirs": only_theirs,
+        "p": float(f"{min(1.0, 2 * tail):.2g}"),
+    }
 
 
 def speeds(reader: TextReader, encoded: list[bytes], asked: dict[str, Way]) -> dict[str, float]:

@@ -9,6 +9,7 @@ comes back packed (packed_run.py) and is judged by scene_text.py. Beside it: NAM
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import shutil
 import sys
@@ -26,6 +27,15 @@ from packed_run import pack  # noqa: E402
 from scene_text_words import refuse_test_data  # noqa: E402
 
 
+def sum_of(path: Path) -> str:
+    """The sha256 of a file, or of all files of a folder with their names: what was trained with can be told by it."""
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe")
@@ -34,7 +44,7 @@ def main() -> None:
     parser.add_argument("--fonts", type=Path, nargs="+", default=[])
     parser.add_argument("--words", type=Path, nargs="+", default=[])
     parser.add_argument("--resume", action="store_true", help="go on with the run in --work")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/scene-text"))
+    parser.add_argument("--work", type=Path, default=Path("/tmp/readers"))
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_intermixed_args()
     refuse_test_data()
@@ -64,8 +74,8 @@ def main() -> None:
             (event["tokens_per_second"] for event in reversed(events) if event.get("tokens_per_second")), None
         ),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
-        "fonts": [str(path) for path in arguments.fonts],
-        "words": [str(path) for path in arguments.words],
+        "fonts": {str(path): sum_of(path) for path in arguments.fonts},
+        "words": {str(path): sum_of(path) for path in arguments.words},
     }
     arguments.out.with_suffix(".json").write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
     print(json.dumps(about, ensure_ascii=False))

@@ -19,6 +19,7 @@ DATA = ROOT.parent / "shared" / "data"
 WAMERICAN = Path("/usr/share/dict/american-english")
 WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 LONGEST = 25
+FORBIDDEN = "shared/data/scene-text"
 
 
 def refuse_test_data() -> None:
@@ -28,7 +29,7 @@ def refuse_test_data() -> None:
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes):
             name = arguments[0].decode(errors="replace") if isinstance(arguments[0], bytes) else arguments[0]
-            if "scene-text/" in name or "iiit5k" in name.lower():
+            if FORBIDDEN in name or "iiit5k" in name.lower():
                 raise PermissionError(f"{name}: the test set, which training must not see")
 
     sys.addaudithook(refuse)
