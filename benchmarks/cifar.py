@@ -3,9 +3,11 @@
     python benchmarks/cifar.py vit|cct|fashion [--minutes 8] [--choose] [--out FILE] [KEY=VALUE …]
 
 No outside data, a single crop, no augmentation when tested. Settings were chosen with `--choose`: 2,500 of the training
-images are kept back and scored; the test set is scored once, by the last checkpoint (of the running average) of a run
-that kept back 100, on which nothing depends. Then it is measured how far its heads look, beside what a CNN of the same
-depth can see.
+images are kept back and scored; the test set is scored once, by the last checkpoint of a run that kept back 100, on
+which nothing depends. Then it is measured how far its heads look, beside what a CNN of the same depth can see.
+
+The archive has CIFAR-10 as JPEG (quality 75, colours at half the size), from which every model here learns and on which
+it is tested: there is less in it than in the original files, on which others report.
 """
 
 from __future__ import annotations

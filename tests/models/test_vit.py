@@ -22,6 +22,7 @@ KINDS: list[dict[str, Any]] = [
     {"pooling": "mean", "pooled_norm": True, "position": "sinusoidal"},
     {"stem": "convolution", "stem_layers": 2, "pooling": "sequence", "position": "none"},
     {"stem": "convolution", "stem_layers": 2, "stem_depth": 2, "stem_width": 8, "pooling": "sequence"},
+    {"stem": "convolution", "stem_layers": 2, "stem_norm": True, "pooling": "sequence"},
     {"channels": 1, "norm": "post", "norm_kind": "rms", "registers": 1},
 ]
 
@@ -159,6 +160,17 @@ def test_layers_between_the_halvings_of_a_convolutional_stem() -> None:
             expected = F.conv2d(expected, kernel, padding=1).relu()
         expected = F.max_pool2d(expected, 3, stride=2, padding=1)
     torch.testing.assert_close(reader.stem(values), expected.permute(0, 2, 3, 1), **CLOSE)
+
+
+def test_a_norm_behind_the_stem() -> None:
+    """What the stem gives may be of any size: positions are added to vectors of one."""
+    images = images_of(model_of())
+    for normalised in (True, False):
+        model = model_of(stem="convolution", stem_layers=2, stem_norm=normalised).eval()
+        before = model(images)
+        model.reader.stem.layers[-1].weight.data.mul_(20)  # type: ignore[union-attr]
+        same = torch.allclose(model(images), before, rtol=1e-3, atol=1e-3)
+        assert same == normalised
 
 
 def test_some_images_pass_layers_by_as_they_learn() -> None:

@@ -98,7 +98,7 @@ def picture(axes: Any, image: Pixels, maps: Sequence[Map] = ()) -> None:
 
 def overlay(axes: Any, image: Pixels, seen: Map, top: float | None = None) -> None:
     """The map over the image in grey; `top` is the value of the brightest colour, else the largest of the map."""
-    grey = colour(image).mean(axis=-1)
+    grey = told_apart(colour(image))
     height, width = grey.shape
     box = (0, width, height, 0)
     axes.imshow(grey, cmap="gray", vmin=0, vmax=255, interpolation="nearest", extent=box, aspect="auto")
@@ -109,6 +109,20 @@ def overlay(axes: Any, image: Pixels, seen: Map, top: float | None = None) -> No
     axes.imshow(heat, interpolation="nearest", extent=box, aspect="auto")
     axes.axis("off")
     mark(axes, seen.place, seen.values.shape, (height, width))
+
+
+def told_apart(image: Pixels) -> Pixels:
+    """An image in the shades of grey that show most of it, (H, W, 3) → (H, W): along the direction of its colours'
+    first principal component, light stays light. Red on green of the same lightness would be nothing but grey."""
+    values = image.reshape(-1, 3).astype(np.float64)
+    centred = values - values.mean(axis=0)
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    shades = centred @ (direction * (1 if direction.sum() >= 0 else -1))
+    low, high = np.percentile(shades, (1, 99))
+    if high - low < 1:
+        return image.mean(axis=-1)
+    shown: Pixels = (20 + 215 * (shades - low) / (high - low)).clip(0, 255).reshape(image.shape[:2])
+    return shown
 
 
 def mark(axes: Any, place: int | None, grid: Sequence[int], image: tuple[int, int]) -> None:

@@ -74,7 +74,7 @@ def _refuse(section: VitSection) -> None:
             f"model.layer_scale: {section.layer_scale} cannot be written for transformers, whose ViT has no factors"
         )
     allowed: dict[str, tuple[Any, ...]] = {
-        "stem": ("patch",), "pooling": ("class",), "norm": ("pre",), "norm_kind": ("layer",),
+        "stem": ("patch",), "stem_norm": (False,), "pooling": ("class",), "norm": ("pre",), "norm_kind": ("layer",),
         "final_norm": (None, True), "activation": ("gelu", "relu", "silu"), "key_value_heads": (None, section.heads),
     }  # fmt: skip
     refuse(section, allowed, "ViT")

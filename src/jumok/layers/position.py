@@ -140,7 +140,8 @@ class Grid(nn.Module):
     """A learned vector for each place of a grid of patches, (h, w, D). For another grid the vectors between are found
     by bicubic interpolation, so that a model can look at larger images than it has learned from.
 
-    They begin about as large as the patches they are added to. The usual N(0, 0.02²) hides them behind patches at
+    They begin about as large as the patches of an image that they are added to (a convolutional stem gives larger
+    ones: `stem_norm` brings them to one size). The usual N(0, 0.02²) hides them behind patches at
     first: what learns from few images then stays a bag of patches for long (docs/vision.md).
     """
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.errors import BadInput
+from jumok.layers.block import build_norm
 from jumok.layers.embedding import Convolutions, Patches
 from jumok.layers.linear import for_products, linear
 from jumok.layers.position import Grid, SinusoidalGrid
@@ -43,6 +44,7 @@ class Vit(nn.Module):
         else:
             layers, depth, inner = section.stem_layers, section.stem_depth, section.stem_width
             self.stem = Convolutions(section.channels, layers, section.width, depth, inner)
+        self.stem_norm = build_norm(section) if section.stem_norm else nn.Identity()
         self.positions: Grid | SinusoidalGrid | None = None
         if section.position == "learned":
             self.positions = Grid(section.grid, section.width, section.antialias)
@@ -75,7 +77,7 @@ class Vit(nn.Module):
     def embedded(self, images_BCHW: Tensor) -> Tensor:
         """(B, T, D): what the encoder reads."""
         grid = self.grid(images_BCHW)
-        patches_BHWD = self.stem(for_products(self.normalised(images_BCHW)))
+        patches_BHWD = self.stem_norm(self.stem(for_products(self.normalised(images_BCHW))))
         if isinstance(self.positions, Grid):
             patches_BHWD = patches_BHWD + self.positions(grid)
         elif self.positions is not None:

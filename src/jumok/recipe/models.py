@@ -273,6 +273,7 @@ class VitSection(Section):
     )
     stem_layers: int = Field(1, ge=1, le=6, description="convolution: layers, each of which halves the image.")
     stem_depth: int = Field(1, ge=1, le=6, description="convolution: 3×3 layers before each halving.")
+    stem_norm: bool = Field(False, description="Normalise what the stem gives, before positions are added to it.")
     stem_width: int = Field(64, ge=1, description="convolution: channels between its layers.")
     width: int = Field(192, ge=1, description="Width of every hidden state.")
     heads: int = Field(3, ge=1, description="Attention heads; each is width / heads wide.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from jumok.recipe.sections import Section
@@ -13,13 +15,16 @@ class Augmentation(Section):
     crop: int = Field(
         0,
         ge=0,
-        description="Pixels of black around a picture, out of which one of its own size is cut anywhere; 0: off.",
+        description="Pixels around a picture, out of which one of its own size is cut anywhere; 0: off.",
     )
     resized_crop: float = Field(
         0.0,
         ge=0,
         lt=1,
         description="A part of the picture, enlarged to its size: the smallest share of the area it may have; 0: off.",
+    )
+    beyond: Literal["black", "mirror"] = Field(
+        "black", description="What is beyond the border of pictures that are cropped or moved: black, or themselves."
     )
     flip: bool = Field(False, description="Half of the pictures are mirrored, left to right.")
     rand_augment: int = Field(
@@ -29,6 +34,9 @@ class Augmentation(Section):
         description="RandAugment: operations on each picture, of 14 (turned, sheared, moved, colours changed); 0: off.",
     )
     magnitude: float = Field(9.0, ge=0, le=10, description="How strong RandAugment's operations are: 0 to 10.")
+    spread: float = Field(
+        0.0, ge=0, le=10, description="Each picture's magnitude is drawn, from so much below `magnitude` up to it."
+    )
     colour: float = Field(
         0.0,
         ge=0,

@@ -99,7 +99,14 @@ class VisionTask:
     def _open(self, corpus: Corpus, part: str, say: Say) -> ImageStore:
         section = self.section
         source = source_of(corpus, part, min(section.image))
-        return open_store(source, section.image, section.channels, self.recipe.data.resize, say)
+        store = open_store(source, section.image, section.channels, self.recipe.data.resize, say)
+        if store.lost:
+            more = f" (nor of {len(store.lost) - 1} more)" if len(store.lost) > 1 else ""
+            raise BadInput(
+                f'no image of class "{store.lost[0]}" can be read{more}: put good ones there, or take it out; '
+                + "; ".join(store.notes())
+            )
+        return store
 
     def _labels(self, store: ImageStore) -> Labels:
         """As the model counts them. A class that training has not seen is named with its first image."""

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 from jumok.data.images import augment_draws
-from jumok.data.images.augment_geometry import part, random_part, random_shift, shift, warp
+from jumok.data.images.augment_geometry import part, random_part, random_shift, shift, shift_into_itself, warp
 from jumok.data.images.rand_augment import MOVED, RandAugment, in_pixels
 
 SIZES = [(32, 32), (33, 17), (40, 61)]
@@ -54,6 +54,23 @@ def test_shifts_are_exact(channels: int, size: tuple[int, int]) -> None:
         expected = framed[:, top : top + height, left : left + width]
         expected = expected[..., ::-1] if mirrored[number] else expected
         assert np.array_equal(made[number].numpy(), expected)
+
+
+@EACH_CHANNELS
+@EACH_SIZE
+def test_shifts_into_the_mirror_image_are_exact(channels: int, size: tuple[int, int]) -> None:
+    images, padding = noise(30, channels, size), 5
+    height, width = size
+    down, right = torch.randint(0, 2 * padding + 1, (2, 30)).unbind()
+    mirrored = torch.randint(0, 2, (30,))
+    made = shift_into_itself(padding, images, down, right, mirrored)
+    for number, picture in enumerate(images):
+        framed = np.pad(picture.numpy(), ((0, 0), (padding, padding), (padding, padding)), "reflect")
+        top, left = int(down[number]), int(right[number])
+        expected = framed[:, top : top + height, left : left + width]
+        expected = expected[..., ::-1] if mirrored[number] else expected
+        assert np.array_equal(made[number].numpy(), expected)
+    assert torch.equal(shift_into_itself(9, images[..., :1, :1], down, right, mirrored), images[..., :1, :1])
 
 
 def test_every_shift_is_as_likely() -> None:
@@ -124,8 +141,10 @@ def test_moves_are_the_usual_ones(size: tuple[int, int], up: bool) -> None:
     level, sign = 0.8, 1 if up else -1
     operation = RandAugment(1, 10 * level)
     images = soft(len(MOVED), 3, size)
-    maps = in_pixels(operation.moves[torch.arange(len(MOVED)) * 2 + int(up)], height, width)
-    made = operation._move(images, torch.arange(len(MOVED)), torch.full((len(MOVED),), int(up)))
+    maps = in_pixels(operation.moves[0, torch.arange(len(MOVED)) * 2 + int(up)], height, width)
+    made = operation._move(
+        images, torch.arange(len(MOVED)), torch.full((len(MOVED),), int(up)), torch.zeros(len(MOVED), dtype=torch.long)
+    )
     assert torch.equal(made, warp(images, maps))
     shear, moved = 0.3 * level * sign, 0.45 * level * sign
     usual = {

@@ -12,22 +12,25 @@ from jumok.data.images import augment_colour as colour
 from jumok.data.images.rand_augment import MOVED, OPERATIONS, RandAugment
 
 
-def each_way(operation: RandAugment, picture: Tensor) -> dict[str, list[Tensor]]:
+def each_way(operation: RandAugment, picture: Tensor, step: int = 0) -> dict[str, list[Tensor]]:
     """What each operation makes of a picture, one way and the other."""
-    one, level, yes = picture[None], operation.level, torch.ones(1, dtype=torch.bool)
+    one, level, yes = picture[None], float(operation.levels[step]), torch.ones(1, dtype=torch.bool)
     made: dict[str, list[Tensor]] = {
         "identity": [one],
         "autocontrast": [colour.autocontrast(one, yes)],
         "equalize": [colour.equalize(one, yes)],
-        "solarize": [colour.solarize(one, torch.tensor([256 - int(256 * level)]))],
-        "posterize": [colour.posterize(one, torch.tensor([8 - round(4 * level)]))],
+        "solarize": [colour.solarize(one, operation.thresholds[step : step + 1])],
+        "posterize": [colour.posterize(one, operation.bits[step : step + 1])],
     }
-    factors = [torch.tensor([1 + 0.9 * level]), torch.tensor([1 - 0.9 * level])]
+    change = 0.9 * operation.levels[step : step + 1]
+    factors = [1 + change, 1 - change]
     for name in ("brightness", "contrast", "saturation", "sharpness"):
         made[name] = [getattr(colour, name)(one, factor) for factor in factors]
     for number, name in enumerate(MOVED):
         ways = [torch.tensor([0]), torch.tensor([1])]
-        made[name] = [operation._move(one, torch.tensor([number]), way) for way in ways]
+        made[name] = [operation._move(one, torch.tensor([number]), way, torch.tensor([step])) for way in ways]
+    assert abs(int(operation.thresholds[step]) - (256 - 256 * level)) <= 1
+    assert abs(int(operation.bits[step]) - (8 - 4 * level)) <= 0.51
     assert tuple(made) == OPERATIONS
     return made
 
@@ -53,6 +56,37 @@ def test_one_of_fourteen(count: int) -> None:
         each = torch.tensor([found[number] for number, (other, _, _) in enumerate(flat) if other == name]) / drawn
         near = 6 * math.sqrt(1 / 14 / drawn)
         assert (each - 1 / 14 / len(each)).abs().max() < near, (name, each)
+
+
+def test_each_picture_at_a_magnitude_of_its_own() -> None:
+    """Every magnitude comes as often, and each picture is what the operation makes of it at one of them."""
+    picture = torch.randint(20, 180, (3, 18, 18), dtype=torch.uint8)
+    operation = RandAugment(1, 8.0, spread=4.0)
+    assert operation.levels.tolist() == pytest.approx([0.8 - 0.4 * step / 30 for step in range(31)])
+    flat = [
+        (name, step, made.flatten())
+        for step in range(31)
+        for name, ways in each_way(operation, picture, step).items()
+        for made in ways
+    ]
+    table = torch.stack([made for _, _, made in flat])
+    brightness = torch.tensor([name == "brightness" for name, _, _ in flat])
+    steps = torch.tensor([step for _, step, _ in flat])
+    found = torch.zeros(31)
+    for _ in range(60):
+        made = operation(picture.expand(200, -1, -1, -1)).flatten(1)
+        same = (made[:, None] == table).all(dim=2)
+        assert same.any(dim=1).all()
+        for which in same[:, brightness].any(dim=0).nonzero().flatten():
+            found[steps[brightness][which]] += same[:, brightness][:, which].sum()
+    assert (found > 0).sum() > 25  # each came 28 times in the mean
+
+
+def test_mirrored_beyond_the_border() -> None:
+    picture = torch.randint(100, 200, (40, 3, 20, 20), dtype=torch.uint8)
+    moves = torch.arange(40) % len(MOVED), torch.arange(40) % 2, torch.zeros(40, dtype=torch.long)
+    assert (RandAugment(1, 9.0)._move(picture, *moves).flatten(1).amin(1) < 60).all()  # black has come in
+    assert RandAugment(1, 9.0, beyond="mirror")._move(picture, *moves).min() >= 99  # nothing but the picture
 
 
 def test_every_place_gets_everything() -> None:

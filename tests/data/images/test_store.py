@@ -88,7 +88,14 @@ def test_broken_images_are_left_out_and_named(tmp_path: Path) -> None:
     assert len(said) == 1
     assert "7 images cannot be read and are left out" in said[0]
     assert "broken 0.png" in said[0]
-    assert "and 2 more" in said[0]
+    assert f"and 2 more, all in {store.folder / 'broken.txt'}" in said[0]
+    assert [f"broken {n}.png" in line for n, line in enumerate((store.folder / "broken.txt").open())] == [True] * 7
+    assert store.lost == []
+
+
+def test_a_class_of_which_nothing_can_be_read_is_told(tmp_path: Path) -> None:
+    images = [RawImage("good", "a", some(1)[0]), RawImage("torn.png", "b", png(some(1)[0])[:40])]
+    assert open_store(Given(images), (6, 5), 3, "crop", print, tmp_path).lost == ["b"]
 
 
 def test_nothing_to_learn_from(tmp_path: Path) -> None:

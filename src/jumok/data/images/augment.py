@@ -26,7 +26,10 @@ class Augment(nn.Module):
     def __init__(self, section: Augmentation) -> None:
         super().__init__()
         self.section = section
-        self.rand_augment = RandAugment(section.rand_augment, section.magnitude) if section.rand_augment else None
+        self.rand_augment: RandAugment | None = None
+        if section.rand_augment:
+            asked = section.rand_augment, section.magnitude, section.spread, section.beyond
+            self.rand_augment = RandAugment(*asked)
 
     def forward(self, images: Tensor) -> Tensor:
         section = self.section
@@ -35,7 +38,7 @@ class Augment(nn.Module):
         if section.resized_crop:
             images = random_part(images, section.resized_crop)
         if section.crop or section.flip:
-            images = random_shift(images, section.crop, section.flip)
+            images = random_shift(images, section.crop, section.flip, section.beyond)
         if section.colour:
             images = random_colours(images, section.colour)
         if self.rand_augment is not None:

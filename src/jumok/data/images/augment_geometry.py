@@ -19,16 +19,18 @@ from torch.nn import functional as F
 from jumok.data.images.augment_colour import as_bytes
 from jumok.data.images.augment_draws import in_parts, rectangles
 
+Around = Literal["black", "mirror"]
 STRETCH = 4 / 3  # of a part that is enlarged: width over height, or height over width, at most
 
 
-def random_shift(images: Tensor, padding: int, flip: bool) -> Tensor:
-    """With black around, a part of the own size cut out anywhere; half of them mirrored, if so wished."""
+def random_shift(images: Tensor, padding: int, flip: bool, beyond: Around = "black") -> Tensor:
+    """With so much around, a part of the own size cut out anywhere; half of them mirrored, if so wished."""
     count, device = len(images), images.device
     down = torch.randint(0, 2 * padding + 1, (count,), device=device)
     right = torch.randint(0, 2 * padding + 1, (count,), device=device)
     mirrored = torch.randint(0, 2, (count,), device=device) if flip else torch.zeros_like(down)
-    return in_parts(lambda *drawn: shift(padding, *drawn), images, down, right, mirrored)
+    cut = shift if beyond == "black" else shift_into_itself
+    return in_parts(lambda *drawn: cut(padding, *drawn), images, down, right, mirrored)
 
 
 def shift(padding: int, images: Tensor, down: Tensor, right: Tensor, mirrored: Tensor) -> Tensor:
@@ -40,6 +42,23 @@ def shift(padding: int, images: Tensor, down: Tensor, right: Tensor, mirrored: T
     columns_BW = torch.where(mirrored[:, None] == 1, width - 1 - columns, columns) + right[:, None]
     place_BHW = rows_BH[:, :, None] * (width + 2 * padding) + columns_BW[:, None, :]
     return padded.flatten(2).gather(2, place_BHW.flatten(1)[:, None].expand(-1, channels, -1)).view(images.shape)
+
+
+def shift_into_itself(padding: int, images: Tensor, down: Tensor, right: Tensor, mirrored: Tensor) -> Tensor:
+    """The same with the picture's own mirror image around it, its outermost pixels not twice."""
+    _, channels, height, width = images.shape
+    rows_BH = _reflected(torch.arange(height, device=images.device) + down[:, None] - padding, height)
+    columns = torch.arange(width, device=images.device)
+    columns_BW = torch.where(mirrored[:, None] == 1, width - 1 - columns, columns) + right[:, None] - padding
+    place_BHW = rows_BH[:, :, None] * width + _reflected(columns_BW, width)[:, None, :]
+    return images.flatten(2).gather(2, place_BHW.flatten(1)[:, None].expand(-1, channels, -1)).view(images.shape)
+
+
+def _reflected(places: Tensor, size: int) -> Tensor:
+    """… 2 1 0 1 2 … size−2 size−1 size−2 …"""
+    period = max(1, 2 * (size - 1))
+    places = places % period
+    return torch.minimum(places, period - places)
 
 
 def random_part(images: Tensor, smallest: float) -> Tensor:
@@ -57,8 +76,9 @@ def part(images: Tensor, top: Tensor, left: Tensor, high: Tensor, wide: Tensor) 
     return warp(images, torch.stack((wide / width, none, left, none, high / height, top), 1), beyond="border")
 
 
-def warp(images: Tensor, matrices: Tensor, beyond: Literal["zeros", "border"] = "zeros") -> Tensor:
-    """Each picture under its map a … f (B, 6); beyond the old picture's border is black, or its last pixel."""
+def warp(images: Tensor, matrices: Tensor, beyond: Literal["zeros", "border", "reflection"] = "zeros") -> Tensor:
+    """Each picture under its map a … f (B, 6); beyond the old picture's border is black, its last pixel, or its mirror
+    image."""
     return in_parts(lambda *drawn: _warp(beyond, *drawn), images, matrices)
 
 

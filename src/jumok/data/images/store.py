@@ -32,9 +32,9 @@ from jumok.data.stored import Stored
 from jumok.errors import BadInput
 
 Say = Callable[[str], None]
-FORMAT = 2
-IMAGES, LABELS, NAMES = "images.u8", "labels.i32", "names.json"
-SHOWN = 5  # broken images that are named
+FORMAT = 3
+IMAGES, LABELS, NAMES, BROKEN = "images.u8", "labels.i32", "names.json", "broken.txt"
+SHOWN = 5  # broken images that are named at once; all of them are in a file
 AHEAD = 16  # images of each thread that are read before they are decoded
 
 
@@ -65,11 +65,16 @@ class ImageStore(Stored):
         images = torch.from_numpy(np.ascontiguousarray(self.images[indices]))
         return ImageBatch(images, torch.from_numpy(labels[indices]), tuple(indices.tolist()), corpus)
 
+    @property
+    def lost(self) -> list[str]:
+        """Classes of which no image can be read."""
+        return list(self.meta["lost"])
+
     def notes(self) -> list[str]:
         broken, named = self.meta["broken"], self.meta["named"]
         if not broken:
             return []
-        more = f"; and {broken - len(named)} more" if broken > len(named) else ""
+        more = f"; and {broken - len(named)} more, all in {self.folder / BROKEN}" if broken > len(named) else ""
         return [f"{broken} image{'s' * (broken > 1)} cannot be read and {'are' if broken > 1 else 'is'} left out: "
                 + "; ".join(named) + more]  # fmt: skip
 
@@ -83,7 +88,7 @@ def open_store(
 
     def make() -> None:
         clear_abandoned(folder.parent)
-        make_whole(folder, (IMAGES, LABELS, NAMES), lambda files: _write(files, source, size, channels, how))
+        make_whole(folder, (IMAGES, LABELS, NAMES, BROKEN), lambda files: _write(files, source, size, channels, how))
 
     known = (folder / META).exists()
     store = ImageStore.open_or_make(folder, make, say)
@@ -100,7 +105,9 @@ def _write(
     digest = hashlib.sha256(json.dumps([channels, size]).encode())
     names: list[str] = []
     broken: list[str] = []
+    labelled: set[str] = set()
     for image, pixels in decoded(source, size, channels, how):
+        labelled.add(image.label or "")
         if isinstance(pixels, BadPicture):
             broken.append(str(pixels))
             continue
@@ -119,8 +126,10 @@ def _write(
         raise BadInput(f"there are no images to learn from{said}")
     files[LABELS].write(np.array(labels, np.int32).tobytes())
     files[NAMES].write(json.dumps(names, ensure_ascii=False).encode("utf-8"))
+    files[BROKEN].write("".join(f"{why}\n" for why in broken).encode("utf-8", "backslashreplace"))
     shape = (channels, *size)
     about = {"classes": list(classes), "broken": len(broken), "named": broken[:SHOWN]}
+    about["lost"] = sorted(labelled.difference(classes, [""]))
     return {"format": FORMAT, "content": digest.hexdigest()[:32], "shape": shape, **about}
 
 
