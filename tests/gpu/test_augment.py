@@ -17,7 +17,9 @@ ALL: dict[str, Any] = {"flip": True, "colour": 0.3, "rand_augment": 2, "erase": 
 
 
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.parametrize("crop", [{"crop": 4}, {"resized_crop": 0.2}], ids=str)
+@pytest.mark.parametrize(
+    "crop", [{"crop": 4}, {"resized_crop": 0.2}, {"crop": 4, "beyond": "mirror", "spread": 5.0}], ids=str
+)
 def test_recorded(crop: dict[str, Any], exact: bool) -> None:
     section = Augmentation(**ALL, **crop)
     augment, mix = Augment(section).cuda(), Mix(section).cuda()

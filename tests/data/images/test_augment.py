@@ -20,6 +20,8 @@ ALONE: list[dict[str, Any]] = [
     {"colour": 0.4},
     {"rand_augment": 1},
     {"erase": 0.7},
+    {"crop": 2, "beyond": "mirror"},
+    {"rand_augment": 1, "spread": 5.0, "beyond": "mirror"},
 ]
 ALL: dict[str, Any] = {"crop": 2, "flip": True, "colour": 0.3, "rand_augment": 2, "erase": 0.5}
 EACH = pytest.mark.parametrize("keys", [*ALONE, ALL], ids=lambda keys: "+".join(keys))
@@ -56,7 +58,9 @@ def test_each_picture_has_its_own_draws(keys: dict[str, Any]) -> None:
     assert kinds == 2 if keys == {"flip": True} else kinds > 8
 
 
-@pytest.mark.parametrize("keys", [ALONE[2], {**ALL, "rand_augment": 1}], ids=lambda keys: "+".join(keys))
+@pytest.mark.parametrize(
+    "keys", [ALONE[2], {**ALL, "rand_augment": 1}, {**ALONE[-1], "crop": 2}], ids=lambda keys: "+".join(keys)
+)
 def test_it_can_be_traced_whole(keys: dict[str, Any]) -> None:
     """Nothing waits for a number and no shape depends on one: what torch.compile needs, and CUDA graphs too."""
     images, seed = pictures(17), secrets.randbelow(2**31)
