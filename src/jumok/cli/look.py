@@ -90,7 +90,8 @@ def look(
         _show(what, images or [], folder, _load(run, device), out, most, dark, as_json)
         return
     if as_json or folder is not None:
-        raise BadInput(f"{'--json' if as_json else '--images'} goes with --what distance; maps are written to --out")
+        told = "--json goes with --what distance" if as_json else "--images goes with --what distance or filters"
+        raise BadInput(f"{told}; maps are written to --out")
     if not images:
         raise BadInput("name an image to look at, or --what filters, positions or distance")
     if out is None:

@@ -84,6 +84,8 @@ def _images(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:
     if sys.stdin.isatty():
         raise BadInput("name images, a folder or a pattern; or pipe paths in, one a line")
     for line in sys.stdin:
+        if "\0" in line:
+            raise BadInput("what comes from the pipe is no text: pipe the paths of images in, one a line")
         if path := line.rstrip("\r\n"):
             yield from _readable(Path(path), broken)
 
@@ -140,8 +142,10 @@ def pictures_in(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[
 
 
 def _tell_broken(error: BadInput, broken: list[str]) -> None:
+    from jumok.data.images.raw import shown
+
     broken.append(str(error))
-    typer.echo(f"error: {error}", err=True)
+    typer.echo(f"error: {shown(str(error))}", err=True)  # a name may hold what steers a terminal
 
 
 def _told(

@@ -59,6 +59,9 @@ def saved(figure: Any, format: Format) -> bytes:
 
 
 def short(text: str, longest: int) -> str:
-    """Something that can be drawn, cut where it is too long."""
+    """Something that can be drawn; of what is too long the beginning and the end, in which names differ."""
     text = visible(text)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    if len(text) <= longest:
+        return text
+    end = (longest - 1) // 3
+    return text[: longest - 1 - end] + "…" + text[len(text) - end :]

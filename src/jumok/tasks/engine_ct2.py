@@ -45,7 +45,7 @@ from jumok.search.watching import WATCHERS
 from jumok.tasks.engine import Engine, Found, Row
 
 ABOUT = "jumok.json"  # beside CTranslate2's own files: what they were made from
-BATCH_CPU, BATCH_NARROW, BATCH_GPU = 64, 16, 256  # sentences at once
+BATCH_CPU, BATCH_ROUNDED, BATCH_NARROW, BATCH_GPU = 64, 32, 16, 256  # sentences at once; ROUNDED: in int8
 NARROW = 256  # a model less wide than this has weights that stay in the cache: small batches do too
 GATHERED = 4096  # sentences that are sorted together
 USUAL = 32  # tokens of a source: a batch of `size` longer ones would take more memory than it should
@@ -105,7 +105,9 @@ class CTranslate2Engine(Engine):
             return BATCH_GPU
         (model,) = self.models
         assert isinstance(model, Transformer)
-        return BATCH_NARROW if model.section.width < NARROW else BATCH_CPU
+        if model.section.width < NARROW:
+            return BATCH_NARROW
+        return BATCH_ROUNDED if self.compute_type == "int8" else BATCH_CPU
 
     @property
     def gathered(self) -> int:

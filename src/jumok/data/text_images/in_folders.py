@@ -122,7 +122,7 @@ def open_labels_file(
         root, bases = file.parent, ("", stem) if stem and (file.parent / stem).is_dir() else ("",)
     absolute = os.path.abspath(root).replace(os.sep, "/")
     pictures = () if listing is None else listing.pictures
-    looked_in = Root(shown(root), bases, _locator(root), absolute, pictures)
+    looked_in = Root("this folder" if str(root) == "." else shown(root), bases, _locator(root), absolute, pictures)
     archive = archive_beside(file)
     if archive is not None and not _any_there(rows, looked_in):
         return ArchiveTexts(archive, (), fields, beside=file, by_name=True)
