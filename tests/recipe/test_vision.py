@@ -15,9 +15,11 @@ def test_nothing_happens_by_itself() -> None:
     assert section.model_dump() == {
         "crop": 0,
         "resized_crop": 0.0,
+        "beyond": "black",
         "flip": False,
         "rand_augment": 0,
         "magnitude": 9.0,
+        "spread": 0.0,
         "colour": 0.0,
         "erase": 0.0,
         "mixup": 0.0,
