@@ -40,7 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe")
     parser.add_argument("keys", nargs="*", help="other keys of the recipe")
-    parser.add_argument("--minutes", type=float, default=17.0)
+    parser.add_argument("--minutes", type=float, default=17.0, help="0: as many updates as the recipe says")
     parser.add_argument("--fonts", type=Path, nargs="+", default=[])
     parser.add_argument("--words", type=Path, nargs="+", default=[])
     parser.add_argument("--resume", action="store_true", help="go on with the run in --work")
@@ -57,9 +57,8 @@ def main() -> None:
         shutil.rmtree(run, ignore_errors=True)
     started = time.time()
     recipe = None if arguments.resume else recipes.read(arguments.recipe, keys)
-    api.train(
-        recipe, run, resume=arguments.resume, minutes=None if arguments.resume else arguments.minutes, report=False
-    )
+    minutes = None if arguments.resume else arguments.minutes or None
+    api.train(recipe, run, resume=arguments.resume, minutes=minutes, report=False)
     seconds = time.time() - started
     pack(run, arguments.out)
     events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -85,6 +85,15 @@ def test_means_by_position_and_by_length(known: Known) -> None:
     assert found.mean_wrong == pytest.approx(found.mean.score)
 
 
+def test_maps_that_are_the_same_everywhere_are_told(known: Known) -> None:
+    """They are farther from characters at the ends of a word, which is no growth along it."""
+    words = ["1234", "12345", "123456"] * 5
+    middles = known.drift(words, [evenly(len(word)) for word in words], [[0.5] * len(word) for word in words])
+    assert middles.verdict == "it is that of maps which are the same everywhere"
+    exact = known.drift(words, [evenly(len(word)) for word in words], [evenly(len(word)) for word in words])
+    assert exact.verdict != middles.verdict
+
+
 def test_long_words_alone_are_no_growth_and_growth_is(known: Known, seed: int) -> None:
     """Every character 2 % of the width away: more of narrow characters, but not more along a word."""
     counts = [3, 12] * 10

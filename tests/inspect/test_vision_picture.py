@@ -17,7 +17,7 @@ from jumok.errors import BadInput
 from jumok.inspect.drawing import sheet
 from jumok.inspect.vision import Map
 from jumok.inspect.vision_distance import Distances, HeadDistance
-from jumok.inspect.vision_picture import MARK, MOST_IMAGES, Shown, colour, draw_maps, most_of, overlay
+from jumok.inspect.vision_picture import MARK, MOST_IMAGES, Shown, colour, draw_maps, most_of, overlay, told_apart
 from jumok.inspect.vision_plots import as_picture, draw_distances, draw_filters, draw_positions, tiled
 from jumok.inspect.vision_weights import Filters
 
@@ -70,6 +70,16 @@ def test_files_are_valid_and_the_same_every_time(name: str) -> None:
         assert min(picture.size) > 150
     assert ElementTree.fromstring(draw("svg", False)).tag.endswith("svg")
     assert plt.get_fignums() == before  # nothing is kept
+
+
+def test_what_differs_in_colour_alone_is_seen_in_grey() -> None:
+    image = np.zeros((20, 20, 3), np.uint8)
+    image[:, :] = (0, 200, 0)
+    image[5:15, 5:15] = (200, 0, 0)  # as light as what is around it
+    assert abs(float(told_apart(image)[10, 10] - told_apart(image)[0, 0])) > 200
+    image[5:15, 5:15] = (250, 250, 250)
+    assert told_apart(image)[10, 10] > told_apart(image)[0, 0] + 200  # light stays light
+    assert np.array_equal(told_apart(np.full((4, 4, 3), 90, np.uint8)), np.full((4, 4), 90.0))
 
 
 def test_the_brightest_patch_is_the_largest_value() -> None:

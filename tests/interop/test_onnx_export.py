@@ -103,10 +103,10 @@ def test_a_translator_is_two_graphs_and_all_that_is_needed_beside(tmp_path: Path
 def test_without_sentences_those_of_the_grammar_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, rows = translating_run(tmp_path / "run", position="none"), []
 
-    def turned_around(stepper: Any, longest: int, given: list[list[int]]) -> Any:
-        rows[:] = given
-        asked, found = best_of(stepper, longest, given)
-        return asked, found if isinstance(stepper, torch.nn.Module) else found[:196] + found[:-5:-1]
+    def turned_around(stepper: Any, asked: list[Any]) -> Any:
+        rows[:] = [row for row, _ in asked]
+        found = best_of(stepper, asked)
+        return found[:196] + found[:-5:-1]
 
     monkeypatch.setattr(onnx_translator, "best_of", turned_around)
     monkeypatch.setattr(onnx_translator, "tied", lambda *_: False)

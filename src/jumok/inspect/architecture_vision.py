@@ -57,6 +57,8 @@ def patch_parts(reader: Vit, told: Told) -> list[Part]:
         each = "each" if stem.depth == 1 else f"every {stem.depth}"
         about = f"{count} layer{'s' * (count > 1)} of 3 × 3, {each} with the largest of 3 × 3 at every second place"
         parts = [Part("convolutions", "embedding", about, told.of(stem), size(stem))]
+    if section.stem_norm:
+        parts.append(norm_part(reader.stem_norm, told))
     if isinstance(reader.positions, Grid):
         about = f"learned, {section.grid[0]} × {section.grid[1]} places, added"
         parts.append(Part("positions", "plain", about, "", size(reader.positions)))

@@ -49,23 +49,26 @@ def engine_of(
     """
     check_engine(name)
     if name == "fastest":
-        return _fastest(translator, run, precision, wishes, watched, say, own)
+
+        def make(one: str) -> Engine:
+            return engine_of(one, translator, run, precision, wishes, watched, say, own)
+
+        return _fastest(make, translator, run, wishes, say)
     if name == "torch":
         return translator.engine
     if watched:
         raise BadInput(f"--engine {name} does not show what the model looks at (--alignments). Use --engine torch")
     if name == "ct2":
         from jumok.interop.ctranslate2 import engine_folder
-        from jumok.tasks.engine_ct2 import CTranslate2Engine, asked_of
-        from jumok.tasks.engine_ct2 import refuse_together as refuse_several
+        from jumok.tasks import engine_ct2
 
-        refuse_several(translator.models)
+        engine_ct2.refuse_together(translator.models)
         if own:
             raise BadInput(f"{own[0]}: --engine ct2 cannot do this as it is done here. Use --engine torch")
         for options in translator.asked(wishes).options(0, Sentence(""), translator.max_length):
-            asked_of(options)
+            engine_ct2.asked_of(options)
         folder = engine_folder(run, precision, say)
-        return CTranslate2Engine(translator.models, translator.device, folder, precision)
+        return engine_ct2.CTranslate2Engine(translator.models, translator.device, folder, precision)
     from jumok.interop.onnx_engine import engine_folder as onnx_folder
     from jumok.tasks.engine_onnx import OnnxEngine, refuse_together
 
@@ -73,15 +76,7 @@ def engine_of(
     return OnnxEngine(translator.models, translator.device, onnx_folder(run, precision, say))
 
 
-def _fastest(
-    translator: Translator,
-    run: RunFolder,
-    precision: str,
-    wishes: Wishes,
-    watched: bool,
-    say: Say,
-    own: Sequence[str],
-) -> Engine:
+def _fastest(make: Callable[[str], Engine], translator: Translator, run: RunFolder, wishes: Wishes, say: Say) -> Engine:
     rows = probe_rows(run.recipe(), translator.source, (), TRIED)
     sentences = translator.source.decode(rows)
     # what must stand in each translation may fit the user's sentences, and not these
@@ -89,7 +84,7 @@ def _fastest(
     found: dict[str, tuple[float, Engine]] = {}
     for name in NAMES[:-1]:
         try:
-            engine = engine_of(name, translator, run, precision, wishes, watched, say, own)
+            engine = make(name)
             found[name] = (seconds_of(translator, engine, sentences, timed), engine)
         except JumokError as error:  # it is not installed, or cannot do what is asked
             if name == "torch":

@@ -20,14 +20,14 @@ from jumok.files import sha256
 from jumok.interop.export_bert import outgoing_bert
 from jumok.interop.export_folder import check_out, new_folder, save_weights
 from jumok.interop.export_vit import outgoing_vit
-from jumok.interop.model_card import model_card
+from jumok.interop.model_card import CARD, model_card
 from jumok.interop.outgoing import Outgoing
 from jumok.recipe import BertSection, Recipe, VitSection
 from jumok.training import checkpoint
 from jumok.training.run import RunFolder
 
 LARGEST = 1e-5  # of what differs, in parts of the largest value (at least 1)
-WEIGHTS, CARD = "model.safetensors", "README.md"
+WEIGHTS = "model.safetensors"
 
 
 def export_huggingface(run: RunFolder, out: Path) -> list[str]:

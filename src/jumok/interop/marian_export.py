@@ -35,7 +35,7 @@ from jumok.interop.marian_check import (
 )
 from jumok.interop.marian_config import config_of
 from jumok.interop.marian_files import originals
-from jumok.interop.model_card import model_card
+from jumok.interop.model_card import CARD, model_card
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe, Search
 from jumok.text.special import END, PAD, SPECIAL_TOKENS, START
@@ -45,7 +45,7 @@ from jumok.training.run import RunFolder
 
 LARGEST = 1e-5  # of what differs, in parts of the largest value (at least 1)
 MOST = 512  # tokens of a translation there at most, which knows no length of the source
-WEIGHTS, CARD, GENERATION = "model.safetensors", "README.md", "generation_config.json"
+WEIGHTS, GENERATION = "model.safetensors", "generation_config.json"
 USAGE = """from transformers import {tokenizer}, MarianMTModel
 
 model, tokenizer = MarianMTModel.from_pretrained("FOLDER"), {tokenizer}.from_pretrained("FOLDER")

@@ -13,7 +13,7 @@ from jumok.interop.engine_files import Say, best_checkpoint, is_made, make_once,
 from jumok.interop.onnx_export import write_config
 from jumok.interop.onnx_graph import need_onnx
 from jumok.interop.onnx_int8 import check_precision, quantise
-from jumok.interop.onnx_translator import agreement_rounded, known, verify_steps, write_translator
+from jumok.interop.onnx_translator import asked_of, best_of, held_rounded, known, verify_steps, write_translator
 from jumok.interop.outgoing import load_run
 from jumok.interop.probe import probe_rows
 from jumok.models.build import build
@@ -45,7 +45,7 @@ def engine_folder(run: RunFolder, precision: str, say: Say) -> Path:
         verify_steps(model, stepper_of(place))
         if precision == "int8":
             quantise(place)
-            rows = probe_rows(recipe, source, (), TRIED)
-            agreement_rounded(model, stepper_of(place), rows, "Use --precision float32, or --engine torch")
+            asked = asked_of(model, probe_rows(recipe, source, (), TRIED))
+            held_rounded(stepper_of(place), asked, best_of(model, asked), "Use --precision float32, or --engine torch")
 
     return make_once(folder, key, write, lambda: say(f"making {folder} from the checkpoint of update {step}, once"))

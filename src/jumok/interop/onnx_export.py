@@ -25,6 +25,8 @@ from jumok.interop.onnx_translator import (
     SPECIAL_IDS,
     agreement,
     agreement_rounded,
+    asked_of,
+    best_of,
     known,
     verify_steps,
     write_translator,
@@ -92,10 +94,13 @@ def _translator(run: RunFolder, recipe: Recipe, out: Path, probe: Sequence[str],
         target.save(folder / "tokenizer" / "target")
         stepper = stepper_of(folder)
         difference = max(difference, verify_steps(model, stepper))
-        told = f"verified: {agreement(model, stepper, rows)}; the largest difference of a number is {difference:.1e}"
+        asked = asked_of(model, rows)
+        here = best_of(model, asked)
+        told = agreement(model, stepper, asked, here)
+        told = f"verified: {told}; the largest difference of a number is {difference:.1e}"
         if precision == "int8":
             quantise(folder)
-            told = f"{told}; {agreement_rounded(model, stepper_of(folder), rows, UNROUNDED)}"
+            told = f"{told}; {agreement_rounded(stepper_of(folder), asked, here, UNROUNDED)}"
         notes += [_size(model, precision), told]
         card = model_card(
             run,

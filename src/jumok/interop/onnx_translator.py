@@ -159,23 +159,25 @@ def verify_steps(model: Translates, stepper: Stepper) -> float:
     return largest
 
 
-@torch.inference_mode()
-def best_of(stepper: Stepper, longest: int, rows: Sequence[Sequence[int]]) -> tuple[list[Asked], list[Hypothesis]]:
-    """What is asked for each source, the longest first, and its best translation (beam 5)."""
+def asked_of(model: Translates, rows: Sequence[Sequence[int]]) -> list[Asked]:
+    """What is asked for each source (beam 5), the longest first."""
     asked = []
     for row in sorted(rows, key=len, reverse=True):
-        most = min(max_length_for(len(row), 2.0, 20), longest)
+        most = min(max_length_for(len(row), 2.0, 20), model.longest)
         asked.append((list(row), SearchOptions(beam=BEAM, max_length=most)))
+    return asked
+
+
+@torch.inference_mode()
+def best_of(stepper: Stepper, asked: Sequence[Asked]) -> list[Hypothesis]:
     made = dict(refill(stepper, asked, TOGETHER, share=1.0, batch_of=source_batch))
-    return asked, [made[place][0] for place in range(len(asked))]
+    return [made[place][0] for place in range(len(asked))]
 
 
-def agreement(model: Translates, stepper: Stepper, rows: Sequence[Sequence[int]]) -> str:
+def agreement(model: Translates, stepper: Stepper, asked: Sequence[Asked], here: Sequence[Hypothesis]) -> str:
     """A sentence about the share of sources whose best translation has the same tokens in both, or where rounding
     decides; `Failure` where there are too few."""
-    model.eval()
-    asked, here = best_of(model, model.longest, rows)
-    there = best_of(stepper, model.longest, rows)[1]
+    there = best_of(stepper, asked)
     unlike = [row for row, ours, theirs in zip(asked, here, there, strict=True) if ours.tokens != theirs.tokens]
     ties = sum(tied(model, *row) for row in unlike)
     same = len(asked) - len(unlike)
@@ -187,10 +189,13 @@ def agreement(model: Translates, stepper: Stepper, rows: Sequence[Sequence[int]]
     return told
 
 
-def agreement_rounded(model: Translates, stepper: Stepper, rows: Sequence[Sequence[int]], cure: str) -> str:
+def agreement_rounded(stepper: Stepper, asked: Sequence[Asked], here: Sequence[Hypothesis], cure: str) -> str:
     """The same of what is written in int8, where whole translations are told, and probabilities are the lock."""
-    asked, here = best_of(model.eval(), model.longest, rows)
-    there = best_of(stepper, model.longest, rows)[1]
+    told = held_rounded(stepper, asked, here, cure)
+    there = best_of(stepper, asked)
     same = sum(ours.tokens == theirs.tokens for ours, theirs in zip(here, there, strict=True))
-    scored = forced(stepper, [source for source, _ in asked], [one.tokens for one in here])
-    return f"in int8 {same} of {len(asked)} are the same, {check_rounded(here, scored, cure)}"
+    return f"in int8 {same} of {len(asked)} are the same, {told}"
+
+
+def held_rounded(stepper: Stepper, asked: Sequence[Asked], here: Sequence[Hypothesis], cure: str) -> str:
+    return check_rounded(here, forced(stepper, [row for row, _ in asked], [one.tokens for one in here]), cure)

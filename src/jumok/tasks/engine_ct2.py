@@ -248,7 +248,7 @@ def asked_of(options: SearchOptions) -> Asked:
         ("min_length", 1, "--min-length"),
     ):
         if getattr(options, name) != off:
-            own = f" (or search.{name} of the recipe; {typed} 0 turns it off)" if name in OF_RECIPES else ""
+            own = f" (or as the recipe says it; {typed} 0 turns it off)" if name in OF_RECIPES else ""
             raise BadInput(f"{typed}{own}: --engine ct2 cannot do this as it is done here. Use --engine torch")
     if END in options.forbidden:
         raise BadInput("forbidden: --engine ct2 cannot search without <eos>. Use --engine torch")

@@ -103,8 +103,7 @@ class VisionTask:
         if store.lost:
             more = f" (nor of {len(store.lost) - 1} more)" if len(store.lost) > 1 else ""
             raise BadInput(
-                f'no image of class "{store.lost[0]}" can be read{more}: put good ones there, or take it out; '
-                + "; ".join(store.notes())
+                f'no image of class "{store.lost[0]}" can be read{more}: put good ones there, or take it out'
             )
         return store
 
