@@ -249,7 +249,7 @@ def test_pointing_and_keys_tell_the_numbers(tmp_path: Path, visit: Callable[...,
     assert view.locator('[aria-pressed="true"]').count() == 0
 
 
-@pytest.mark.parametrize("key", ["stem_norm=true", "stem_depth=2"])
+@pytest.mark.parametrize("key", ["stem_norm=true", "stem_depth=2", "stem_layer_norms=true"])
 def test_all_of_a_stem_is_drawn(key: str) -> None:
     shown = describe_recipe(recipe.read("cct", [f"model.{key}"]), "cct")
     assert sum(leaves(column.parts) for column in shown.columns) == shown.parameters

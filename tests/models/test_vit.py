@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.errors import BadInput
+from jumok.layers.embedding import Convolutions
 from jumok.models.bert import depth_of, freeze
 from jumok.models.vit import ImageLabeller, Vit
 from jumok.recipe import VitSection
@@ -23,6 +24,7 @@ KINDS: list[dict[str, Any]] = [
     {"stem": "convolution", "stem_layers": 2, "pooling": "sequence", "position": "none"},
     {"stem": "convolution", "stem_layers": 2, "stem_depth": 2, "stem_width": 8, "pooling": "sequence"},
     {"stem": "convolution", "stem_layers": 2, "stem_norm": True, "pooling": "sequence"},
+    {"stem": "convolution", "stem_depth": 2, "stem_layer_norms": True, "pooling": "sequence"},
     {"channels": 1, "norm": "post", "norm_kind": "rms", "registers": 1},
 ]
 
@@ -160,6 +162,26 @@ def test_layers_between_the_halvings_of_a_convolutional_stem() -> None:
             expected = F.conv2d(expected, kernel, padding=1).relu()
         expected = F.max_pool2d(expected, 3, stride=2, padding=1)
     torch.testing.assert_close(reader.stem(values), expected.permute(0, 2, 3, 1), **CLOSE)
+
+
+def test_norms_between_the_layers_of_a_convolutional_stem() -> None:
+    reader = model_of(stem="convolution", stem_layers=2, stem_depth=2, stem_width=32, stem_layer_norms=True).reader
+    expected = reader.normalised(images_of(model_of()))
+    stem = reader.stem
+    assert isinstance(stem, Convolutions)
+    for norm in stem.norms:
+        nn.init.uniform_(norm.weight, 0.5, 1.5)
+        nn.init.normal_(norm.bias)
+    made = stem(expected)
+    for number, (layer, norm) in enumerate(zip(stem.layers, stem.norms, strict=True), 1):
+        x = F.conv2d(expected, layer.weight, padding=1)
+        groups = x.unflatten(1, (-1, 16))  # 32 channels: two groups; the last layer has 16 channels, one
+        mean, spread = groups.mean((2, 3, 4), keepdim=True), groups.var((2, 3, 4), correction=0, keepdim=True)
+        x = ((groups - mean) / (spread + 1e-5).sqrt()).flatten(1, 2)
+        expected = (x * norm.weight[:, None, None] + norm.bias[:, None, None]).relu()
+        if number % 2 == 0:
+            expected = F.max_pool2d(expected, 3, stride=2, padding=1)
+    torch.testing.assert_close(made, expected.permute(0, 2, 3, 1), **CLOSE)
 
 
 def test_a_norm_behind_the_stem() -> None:

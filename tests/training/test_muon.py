@@ -80,7 +80,33 @@ def test_a_decoder_with_blocks_of_its_own_has_matrices_too() -> None:
         image=(32, 64), patch=(32, 4), width=24, heads=2, layers=2, feed_forward=32, max_length=8
     )
     model = PermutedRecognizer(section, Charset(("a", "b")))
-    assert len(matrices_of(model)) == 2 * 6 + 4 + 4 + 2
+    turned = matrices_of(model)
+    assert sum(one.dim() == 2 for one in turned) == 2 * 6 + 4 + 4 + 2
+    # steps of 2×2 twice, then 2×1 three times: five convolutions, of which the first reads the picture
+    assert {name for name, one in model.named_parameters() if one in turned and one.dim() == 4} == {
+        f"encoder.vit.stem.layers.{number}.weight" for number in range(1, 5)
+    }
+
+
+def test_convolutions_learn_as_the_matrices_they_are() -> None:
+    """(D, C, 3, 3) is D rows of all that a channel sees."""
+    kernel, matrix = nn.Parameter(torch.randn(6, 4, 3, 3)), nn.Parameter(torch.empty(6, 36))
+    matrix.data.copy_(kernel.data.flatten(1))
+    about = {"lr": 0.02, "weight_decay": 0.1}
+    others = [{"params": [nn.Parameter(torch.zeros(1))], "orthogonal": False, **about} for _ in range(2)]
+    first, second = (
+        Muon([{"params": [one], "orthogonal": True, **about}, other], lr=0.02)
+        for one, other in zip((kernel, matrix), others, strict=True)
+    )
+    for decided in (False, True, True):
+        for optimizer in (first, second):
+            optimizer.found_inf = torch.zeros(()) if decided else None
+        kernel.grad = torch.randn_like(kernel)
+        matrix.grad = kernel.grad.flatten(1).clone()
+        first.step()
+        second.step()
+        assert kernel.shape == (6, 4, 3, 3)
+        torch.testing.assert_close(kernel.flatten(1), matrix, atol=1e-6, rtol=1e-5)
 
 
 def test_matrices_may_learn_at_a_rate_of_their_own() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.layers.linear import linear
+from jumok.layers.linear import for_products, linear
+
+TOGETHER = 16  # channels that a stem's norms take together
 
 
 class Embedding(nn.Embedding):
@@ -57,9 +60,13 @@ class Convolutions(nn.Module):
 
     With a `depth` of more than 1 so many times relu(conv(x)) come before each maxpool: what is small in the image is
     seen where it is still small, and the Transformer, whose cost grows with the square of the patches, gets as few.
+    `normalised`: relu(norm(conv(x))), a norm over the image and `TOGETHER` channels (Wu and He 2018). Without it nothing
+    keeps many layers at one size, and what they give is mostly its mean.
     """
 
-    def __init__(self, channels: int, layers: int, width: int, depth: int = 1, inner: int = 64) -> None:
+    def __init__(
+        self, channels: int, layers: int, width: int, depth: int = 1, inner: int = 64, normalised: bool = False
+    ) -> None:
         super().__init__()
         self.depth = depth
         sizes = [channels, *[inner] * (layers * depth - 1), width]
@@ -69,10 +76,14 @@ class Convolutions(nn.Module):
         for layer in self.layers:
             assert isinstance(layer, nn.Conv2d)
             nn.init.kaiming_normal_(layer.weight)
+        self.norms = nn.ModuleList(
+            nn.GroupNorm(math.gcd(size, -(-size // TOGETHER)), size) if normalised else nn.Identity()
+            for size in sizes[1:]
+        )
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
-        for number, layer in enumerate(self.layers, 1):
-            images_BCHW = torch.relu(layer(images_BCHW))
+        for number, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True), 1):
+            images_BCHW = torch.relu(for_products(norm(layer(images_BCHW))))
             if number % self.depth == 0:
                 images_BCHW = F.max_pool2d(images_BCHW, 3, stride=2, padding=1)
         return images_BCHW.permute(0, 2, 3, 1)

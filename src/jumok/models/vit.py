@@ -43,7 +43,8 @@ class Vit(nn.Module):
             self.stem = Patches(section.channels, section.patch, section.width)
         else:
             layers, depth, inner = section.stem_layers, section.stem_depth, section.stem_width
-            self.stem = Convolutions(section.channels, layers, section.width, depth, inner)
+            normalised = section.stem_layer_norms
+            self.stem = Convolutions(section.channels, layers, section.width, depth, inner, normalised)
         self.stem_norm = build_norm(section) if section.stem_norm else nn.Identity()
         self.positions: Grid | SinusoidalGrid | None = None
         if section.position == "learned":

@@ -275,6 +275,7 @@ class VitSection(Section):
     stem_depth: int = Field(1, ge=1, le=6, description="convolution: 3×3 layers before each halving.")
     stem_norm: bool = Field(False, description="Normalise what the stem gives, before positions are added to it.")
     stem_width: int = Field(64, ge=1, description="convolution: channels between its layers.")
+    stem_layer_norms: bool = Field(False, description="convolution: a norm behind each 3×3 layer.")
     width: int = Field(192, ge=1, description="Width of every hidden state.")
     heads: int = Field(3, ge=1, description="Attention heads; each is width / heads wide.")
     key_value_heads: int | None = Field(

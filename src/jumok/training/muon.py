@@ -21,7 +21,9 @@ from torch import Tensor, nn
 
 from jumok.errors import BadInput
 from jumok.layers.block import FeedForward
+from jumok.layers.embedding import Convolutions
 from jumok.layers.multihead import MultiHeadAttention
+from jumok.models.recognizer_encoders import Stem
 
 MOMENTUM = 0.95
 A, B, C = 3.4445, -4.7750, 2.0315  # steep at 0; where it settles, singular values are between 0.7 and 1.2
@@ -30,7 +32,8 @@ AS_ADAMW = 0.2  # about the root mean square of AdamW's steps
 
 
 def matrices_of(model: nn.Module) -> set[Tensor]:
-    """The weights of the linear maps of attention and of feed-forward networks, which blocks consist of."""
+    """The weights of the linear maps of attention and of feed-forward networks, which blocks consist of, and of a
+    stem's convolutions but the first."""
     found = {
         layer.weight
         for sublayer in model.modules()
@@ -42,7 +45,8 @@ def matrices_of(model: nn.Module) -> set[Tensor]:
         raise BadInput(
             "training.optimizer: muon is for the blocks of a Transformer, and this model has none: use adamw"
         )
-    return found
+    stems = (part for part in model.modules() if isinstance(part, Convolutions | Stem))
+    return found | {layer.weight for stem in stems for layer in stem.layers[1:] if isinstance(layer, nn.Conv2d)}
 
 
 def orthogonal(matrices_KNM: Tensor) -> Tensor:
@@ -93,10 +97,11 @@ class Muon(torch.optim.Optimizer):
                     self._together(parameters, group["lr"], group["weight_decay"])
 
     def _together(self, parameters: list[Tensor], rate: float, decay: float) -> None:
-        """A step of matrices of one shape."""
+        """A step of matrices of one shape; a convolution's are (D, C, 3, 3), a row for each D."""
         momenta = [self._momentum(parameter) for parameter in parameters]
-        gradient = torch.stack([parameter.grad for parameter in parameters if parameter.grad is not None])
-        momentum = torch.stack(momenta)
+        shape = parameters[0].shape
+        gradient = torch.stack([parameter.grad for parameter in parameters if parameter.grad is not None]).flatten(2)
+        momentum = torch.stack(momenta).flatten(2)
         shrunk: Tensor | float = 1 - rate * decay
         if self.found_inf is None:
             momentum.lerp_(gradient, 1 - MOMENTUM)
@@ -107,10 +112,10 @@ class Muon(torch.optim.Optimizer):
             momentum = torch.lerp(momentum, gradient, (1 - MOMENTUM) * good)
             step = orthogonal(in_products(gradient.lerp(momentum, MOMENTUM))).float() * good
             shrunk = 1 - rate * decay * good
-        torch._foreach_copy_(momenta, list(momentum))
+        torch._foreach_copy_(momenta, list(momentum.reshape(-1, *shape)))
         torch._foreach_mul_(parameters, shrunk)
-        factor = -rate * AS_ADAMW * math.sqrt(max(parameters[0].shape))
-        torch._foreach_add_(parameters, list(step), alpha=factor)
+        factor = -rate * AS_ADAMW * math.sqrt(max(gradient.shape[1:]))
+        torch._foreach_add_(parameters, list(step.reshape(-1, *shape)), alpha=factor)
 
     def _momentum(self, parameter: Tensor) -> Tensor:
         state: dict[str, Tensor] = self.state[parameter]
