@@ -48,6 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "model.mean=[0.286,0.286,0.286]",
             "model.deviation=[0.353,0.353,0.353]",
             "augment.rand_augment=0",
+            "augment.beyond=black",
             "augment.erase=0.25",
             "augment.crop=2",
             "augment.mix=0.5",
