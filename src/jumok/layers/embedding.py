@@ -60,8 +60,8 @@ class Convolutions(nn.Module):
 
     With a `depth` of more than 1 so many times relu(conv(x)) come before each maxpool: what is small in the image is
     seen where it is still small, and the Transformer, whose cost grows with the square of the patches, gets as few.
-    `normalised`: relu(norm(conv(x))), a norm over the image and `TOGETHER` channels (Wu and He 2018). Without it nothing
-    keeps many layers at one size, and what they give is mostly its mean.
+    `normalised`: relu(norm(conv(x))), a norm over the image and `TOGETHER` channels (Wu and He 2018). Without it
+    nothing keeps many layers at one size, and what they give is mostly its mean.
     """
 
     def __init__(
