@@ -37,6 +37,7 @@ from scene_text_data import PICTURES, SCENE_TEXT, labels_digest, read_crops, rig
 RESULTS = ROOT / "benchmarks" / "results"
 PEERS = RESULTS / "scene-text-peers.json"
 TIMED, ROUNDS = 300, 5
+SURE = (0.8, 0.9)
 
 
 def ways(reader: TextReader, precisions: list[str]) -> dict[str, Way]:
@@ -46,6 +47,8 @@ def ways(reader: TextReader, precisions: list[str]) -> dict[str, Way]:
         found[precision] = Way(precision=precision)
         if reader.has_fast:
             found[f"{precision}, --fast"] = Way(precision=precision, fast=True)
+            for sure in SURE:
+                found[f"{precision}, --sure {sure}"] = Way(precision=precision, sure=sure)
     return found
 
 

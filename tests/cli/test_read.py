@@ -224,9 +224,13 @@ def test_options_that_do_not_fit(ask: Ask, jumok: Any, reader: TextReader, tmp_p
     file = write_striped(tmp_path, ["0"])[0]
     assert jumok(file, "--fast")[0] == 0
     assert reader.model.asked[-1]["fast"] is True
+    assert jumok(file, "--sure", 0.75)[0] == 0
+    assert reader.model.asked[-1]["sure"] == 0.75
     for arguments, said in (
         (["--beam", 3], "--beam 3 is for decoders that write one character"),
         (["--beam", 0], "--beam 0"),
+        (["--sure", 2], "--sure 2: a probability"),
+        (["--sure", 0.5, "--fast"], "--sure 0.5: fast takes every word"),
         (["--json", "--csv"], "not both"),
         (["--boxes", tmp_path / "b.json", file], "name the one page"),
     ):

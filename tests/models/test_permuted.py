@@ -296,6 +296,30 @@ def test_fast_is_what_the_columns_say() -> None:
         model_of(ctc=0.0).read(images, fast=True)
 
 
+@pytest.mark.parametrize("max_length", [3, 6, 10])  # fewer places than columns, and as many
+def test_what_the_columns_are_sure_of_is_taken_from_them(max_length: int) -> None:
+    model = model_of(max_length=max_length)
+    images = images_of(24)
+    columns, written = model.read(images, fast=True), model.read(images)
+    confidence = (columns.log_probs.sum(dim=1) + columns.ending).exp()
+    fits = columns.lengths <= max_length
+    for sure in (0.0, float(confidence.median()), float(confidence[fits].max()) if fits.any() else 0.5):
+        taken = (confidence >= sure) & fits
+        found = model.read(images, sure=sure)
+        assert found.ids.shape == (24, max_length)
+        for row in range(24):
+            expected = columns if taken[row] else written
+            length = int(expected.lengths[row])
+            assert int(found.lengths[row]) == length
+            assert torch.equal(found.ids[row, :length], expected.ids[row, :length])
+            assert (found.ids[row, length:] == PAD).all()
+            torch.testing.assert_close(found.log_probs[row, :length], expected.log_probs[row, :length])
+            assert (found.log_probs[row, length:] == 0).all()
+            torch.testing.assert_close(found.ending[row], expected.ending[row])
+    with pytest.raises(BadInput, match="no fast way to read"):
+        model_of(ctc=0.0).read(images, sure=0.9)
+
+
 # ---------------------------------------------------------------- where it looked
 
 

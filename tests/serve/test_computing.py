@@ -207,7 +207,7 @@ def test_words_in_pictures(seed: int, tmp_path: Any) -> None:
     charset = Charset(tuple("0123456789"))
     reader = TrainedTextReader(lively(build_recognizer(section, charset)), charset, "squash", CPU)
     known(reader, "recognition")
-    ways = [Way(), Way(fast=True), Way(turn=True), Way(beam=3)]
+    ways = [Way(), Way(fast=True), Way(sure=0.3), Way(turn=True), Way(beam=3)]
     files = [picture(chance, (chance.randint(4, 60), chance.randint(4, 60))) for _ in range(12)]
     jobs = [ReadImage(data, way=chance.choice(ways)) for data in files]
     found = answers(reader, [*jobs, ReadImage(b"nothing", "empty.png")])
@@ -216,7 +216,7 @@ def test_words_in_pictures(seed: int, tmp_path: Any) -> None:
             assert isinstance(read, BadInput)
             continue
         (tmp_path / "one.png").write_bytes(job.data)
-        (alone,) = reader.read([tmp_path / "one.png"], fast=job.way.fast, turn=job.way.turn)
+        (alone,) = reader.read([tmp_path / "one.png"], fast=job.way.fast, turn=job.way.turn, sure=job.way.sure)
         assert read.text == alone.text
         assert read.confidence == pytest.approx(alone.confidence, abs=1e-5)
         assert read.turned == alone.turned

@@ -36,19 +36,19 @@ class StripeReader(Recognizer):
         self.asked: list[dict[str, object]] = []
         self.place = torch.nn.Parameter(torch.zeros(()))
 
-    def read(self, images_BCHW: Tensor, fast: bool = False) -> Reading:
+    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         assert images_BCHW.dtype == torch.uint8
         assert not self.training
-        self.asked.append({"rows": len(images_BCHW), "fast": fast})
+        self.asked.append({"rows": len(images_BCHW), "fast": fast, "sure": sure})
         grey = images_BCHW.float().mean(1)  # (B, H, W)
         height, width = grey.shape[1:]
         wide = width // PLACES
         columns = grey.unflatten(2, (PLACES, wide))[..., wide // 4 : wide - wide // 4].mean(-1)  # (B, H, PLACES)
         ids = (columns[:, 1 : height // 2 - 1].mean(1) / STEP).round().long().clamp(max=self.charset.size - 1)
-        sure = (columns[:, height // 2 + 1 : -1].mean(1) / 255).clamp(1e-3, 1)
+        share = (columns[:, height // 2 + 1 : -1].mean(1) / 255).clamp(1e-3, 1)
         there = (ids >= 4).long().cumprod(1)
         ending = torch.full((len(ids),), ENDING).log() + self.place
-        return Reading(ids * there, there.sum(1), sure.log() * there, ending)
+        return Reading(ids * there, there.sum(1), share.log() * there, ending)
 
 
 def a_reader(**keys: object) -> TextReader:

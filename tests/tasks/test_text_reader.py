@@ -185,13 +185,18 @@ def test_a_long_word_is_not_beaten_by_a_short_one() -> None:
 def test_what_a_model_cannot_do_is_refused() -> None:
     reader = a_reader()
     reader.read([striped("0")], fast=True)
-    assert reader.model.asked == [{"rows": 1, "fast": True}]
+    assert reader.model.asked == [{"rows": 1, "fast": True, "sure": 1.0}]
     for keys, way, said in (
         ({"decoder": "ctc"}, Way(fast=True), r"decoder: ctc.* only one way"),
         ({"ctc": 0.0}, Way(fast=True), "only one way"),
         ({}, Way(beam=3), r"decoder: permuted\) is not searched"),
         ({"decoder": "ctc"}, Way(beam=2), r"decoder: ctc\) is not searched"),
         ({}, Way(fast=True, beam=2), "the CTC head is not searched"),
+        ({"decoder": "ctc"}, Way(sure=0.9), r"sure 0.9 is for models with .*decoder: ctc.* only one way"),
+        ({"ctc": 0.0}, Way(sure=0.9), "only one way"),
+        ({}, Way(fast=True, sure=0.9), "give one of the two"),
+        ({}, Way(sure=1.1), "a probability, from 0 to 1"),
+        ({}, Way(sure=float("nan")), "a probability, from 0 to 1"),
         ({}, Way(beam=0), "are 1 to"),
         ({}, Way(beam=10**6), "are 1 to"),
     ):
@@ -208,7 +213,7 @@ def test_what_a_model_cannot_do_is_refused() -> None:
         ("vit", "ctc", [Way()]),
         ("recurrent", "recurrent", [Way(), Way(beam=3)]),
         ("vit", "transformer", [Way(), Way(beam=3)]),
-        ("vit", "permuted", [Way(), Way(fast=True)]),
+        ("vit", "permuted", [Way(), Way(fast=True), Way(sure=0.5)]),
     ],
 )
 def test_real_models(encoder: str, decoder: str, ways: list[Way]) -> None:
@@ -221,11 +226,13 @@ def test_real_models(encoder: str, decoder: str, ways: list[Way]) -> None:
     reader = TextReader(model, CHARSET, "squash", torch.device("cpu"))
     images = [np.random.default_rng().integers(0, 256, (16, 64, 3), dtype=np.uint8) for _ in range(5)]
     for way in ways:
-        found = reader.read(images, fast=way.fast, beam=way.beam)
+        found = reader.read(images, fast=way.fast, beam=way.beam, sure=way.sure)
         for image, one in zip(images, found, strict=True):
             rows = torch.from_numpy(image.transpose(2, 0, 1)[None])
             with torch.no_grad():
-                alone = search_pictures(model, rows, way.beam) if way.beam > 1 else model.read(rows, way.fast)
+                alone = model.read(rows, way.fast, way.sure)
+                if way.beam > 1:
+                    alone = search_pictures(model, rows, way.beam)
             assert one.text == CHARSET.decode(alone.ids[0])
             assert np.log(one.confidence) == pytest.approx(float(alone.log_probs.sum() + alone.ending), abs=1e-3)
             assert len(one.characters) == int(alone.lengths) <= 6 or decoder == "ctc" or way.fast

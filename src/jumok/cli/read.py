@@ -37,6 +37,9 @@ def read(
     as_csv: bool = typer.Option(False, "--csv", help="Print CSV with a header."),
     characters: bool = typer.Option(False, "--characters", help="Tell how sure the model is of each character."),
     fast: bool = typer.Option(False, "--fast", help="Read with the CTC head of a model that has one: faster."),
+    sure: float = typer.Option(
+        1.0, help="Take words from the CTC head that it is this sure of (0.9), write only the others: nearly as fast."
+    ),
     beam: int = typer.Option(1, help="Readings followed at once, of models that write character by character."),
     turn: bool = typer.Option(False, "--turn", help="Try pictures more than twice as high as wide turned, too."),
     precision: str = typer.Option("float32", help="float32, bfloat16 or int8: less is faster, with small differences."),
@@ -63,9 +66,9 @@ def read(
     reader = api.load(run, device)
     assert isinstance(reader, TextReader)
     require_numbers(reader.model)
-    way = Way(fast, beam, turn, known_precision(precision))
+    way = Way(fast, beam, turn, known_precision(precision), sure)
     form = Form(as_json, as_csv, characters, turn, boxes is not None)
-    with options_as_typed("fast", "beam", "precision"):
+    with options_as_typed("fast", "sure", "beam", "precision"):
         reader.check(way)
     broken: list[str] = []
     with open_output(None) as output:

@@ -162,13 +162,29 @@ class PermutedRecognizer(Recognizer):
     # ------------------------------------------------------------ reading
 
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False) -> Reading:
-        """Left to right, then all again with the others known; `fast`: what the columns say (CTC)."""
+    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        """Left to right, then all again with the others known; `fast`: what the columns say (CTC). With `sure` below 1
+        only where the columns' reading is not that probable: which words that are, no other word has a say in."""
         hidden_BSD = self.encoder(images_BCHW)
+        if not fast and sure >= 1:
+            return self._read_in_full(hidden_BSD)
+        if self.ctc is None:
+            raise BadInput("this model has no fast way to read: it was trained with model.ctc: 0")
+        drafted = self.ctc.read(self.encoder.columns(hidden_BSD))
         if fast:
-            if self.ctc is None:
-                raise BadInput("this model has no fast way to read: it was trained with model.ctc: 0")
-            return self.ctc.read(self.encoder.columns(hidden_BSD))
+            return drafted
+        longest = self.section.max_length  # there are as many columns, or more
+        unsure_B = (drafted.log_probs.sum(dim=1) + drafted.ending).exp() < sure
+        rows = (unsure_B | (drafted.lengths > longest)).nonzero()[:, 0]
+        ids_BL, log_probs_BL = drafted.ids[:, :longest], drafted.log_probs[:, :longest]
+        lengths_B, ending_B = drafted.lengths, drafted.ending
+        if len(rows):
+            full = self._read_in_full(hidden_BSD[rows])
+            ids_BL[rows], log_probs_BL[rows] = full.ids, full.log_probs.to(log_probs_BL.dtype)
+            lengths_B[rows], ending_B[rows] = full.lengths, full.ending.to(ending_B.dtype)
+        return Reading(ids_BL, lengths_B, log_probs_BL, ending_B)
+
+    def _read_in_full(self, hidden_BSD: Tensor) -> Reading:
         pictures = self.pictures(hidden_BSD)
         ids_BT, log_prob_BT = self._written(pictures)
         refine = self._refined_by_length if self._leaves_out else self._refined

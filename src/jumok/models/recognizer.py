@@ -49,8 +49,9 @@ class Recognizer(nn.Module):
         """(B,) each: "loss", what is minimised, a sum over the row's characters; and its parts, for the log."""
         raise NotImplementedError
 
-    def read(self, images_BCHW: Tensor, fast: bool = False) -> Reading:
-        """The likeliest characters, one by one. `fast`: by the quicker of two ways, where a model has two."""
+    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        """The likeliest characters, one by one. `fast`: by the quicker of two ways, where a model has two; `sure` below
+        1: by the quicker one where that is so sure of the word."""
         raise NotImplementedError
 
 
@@ -89,7 +90,7 @@ class CtcRecognizer(Recognizer):
         return {"loss": self.ctc.losses(columns_BCD, ids_BT, lengths_B)}
 
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False) -> Reading:
+    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         return self.ctc.read(self.encoder.columns(self.encoder(images_BCHW)))
 
 

@@ -94,7 +94,7 @@ class WritingRecognizer(Recognizer):
     # ------------------------------------------------------------ reading
 
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False) -> Reading:
+    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Greedy: the likeliest character after those that are there, until it is <eos> or there is no room."""
         memory = self.encode(self.batch(images_BCHW))
         rows, longest, device = len(images_BCHW), self.section.max_length, images_BCHW.device

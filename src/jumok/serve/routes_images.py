@@ -58,7 +58,7 @@ async def classify(request: Request) -> Response:
 async def read(request: Request) -> Response:
     service = service_of(request)
     asked, pictures = await pictures_of(request, ImageReadAsk, service.settings)
-    way = Way(asked.fast, asked.beam, asked.turn)
+    way = Way(asked.fast, asked.beam, asked.turn, sure=asked.sure)
     jobs = [ReadImage(picture, _name(place, pictures), way) for place, picture in enumerate(pictures)]
     name, found = await computed(service, asked.model, ("recognition",), jobs, "image")
     words = []

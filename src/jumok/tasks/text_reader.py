@@ -71,6 +71,7 @@ class Way:
     beam: int = 1  # readings that are followed at once, of a decoder that writes one character after the other
     turn: bool = False  # try tall pictures turned, too
     precision: Precision = "float32"  # bfloat16, int8: faster, with small differences
+    sure: float = 1.0  # words that the CTC head is this sure of are taken from it, only the others written in full
 
 
 class Seen(NamedTuple):
@@ -101,10 +102,12 @@ class TextReader:
     def rows(self) -> int:
         return ROWS if self.device.type == "cpu" else ROWS_ON_GPU
 
-    def read(self, images: Sequence[Image], *, fast: bool = False, beam: int = 1, turn: bool = False) -> list[Read]:
+    def read(
+        self, images: Sequence[Image], *, fast: bool = False, beam: int = 1, turn: bool = False, sure: float = 1.0
+    ) -> list[Read]:
         """The word in each picture, "" where there is none: files, or arrays (H, W) or (H, W, C) of bytes."""
         found = []
-        for seen in self.stream(map(_raw, images, range(1, len(images) + 1)), Way(fast, beam, turn)):
+        for seen in self.stream(map(_raw, images, range(1, len(images) + 1)), Way(fast, beam, turn, sure=sure)):
             if isinstance(seen.read, BadPicture):
                 raise seen.read
             found.append(seen.read)
@@ -139,6 +142,15 @@ class TextReader:
             raise BadInput(
                 f"fast is for models with a CTC head beside their decoder; this one (decoder: {section.decoder}) has "
                 "only one way to read"
+            )
+        if not 0 <= way.sure <= 1:  # nor what is not a number
+            raise BadInput(f"sure {way.sure:g}: a probability, from 0 to 1 (1: every word is written in full)")
+        if way.sure < 1 and (way.fast or not self.has_fast):
+            raise BadInput(
+                f"sure {way.sure:g}: fast takes every word from the CTC head already; give one of the two"
+                if way.fast
+                else f"sure {way.sure:g} is for models with a CTC head beside their decoder; this one (decoder: "
+                f"{section.decoder}) has only one way to read"
             )
         if way.beam > 1 and (way.fast or not isinstance(self.model, WritingRecognizer)):
             what = "the CTC head" if way.fast else f"this one (decoder: {section.decoder})"
@@ -175,7 +187,7 @@ class TextReader:
             if way.beam > 1 and isinstance(self.model, WritingRecognizer):
                 made = search_pictures(self.model, images, way.beam)
             else:
-                made = self.model.read(images, way.fast)
+                made = self.model.read(images, way.fast, way.sure)
         ending = made.ending.double().cpu().numpy()
         log_probs = made.log_probs.double().cpu().numpy()
         if not (np.isfinite(ending).all() and np.isfinite(log_probs).all()):
