@@ -132,7 +132,10 @@ class ImageReadAsk(PicturesAsk):
 
     fast: bool = Field(False, description="Read with the CTC head of a model that has one: faster.")
     sure: float = Field(
-        1.0, ge=0, le=1, description="Take words from that head where it is so sure, write only the others: nearly as fast."
+        1.0,
+        ge=0,
+        le=1,
+        description="Take words from that head where it is so sure, write only the others: nearly as fast.",
     )
     beam: int = Field(1, ge=1, le=BEAM, description="Readings followed at once, of models that write by character.")
     turn: bool = Field(False, description="Try pictures more than twice as high as wide turned, too.")
