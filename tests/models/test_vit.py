@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jumok.errors import BadInput
-from jumok.layers.embedding import Convolutions
+from jumok.layers.embedding import Convolutions, groups_of
 from jumok.models.bert import depth_of, freeze
 from jumok.models.vit import ImageLabeller, Vit
 from jumok.recipe import VitSection
@@ -234,6 +234,21 @@ def test_how_far_up_weights_are() -> None:
     assert frozen == {name for name, depth in depths.items() if depth <= 1}
 
 
+def test_a_stem_and_what_stands_behind_it_are_the_lowest() -> None:
+    model = model_of(stem="convolution", stem_depth=2, stem_layer_norms=True, stem_norm=True)
+    stem = {name for name, _ in model.named_parameters() if name.startswith("reader.stem")}
+    assert {"reader.stem_norm.weight", "reader.stem.norms.0.bias", "reader.stem.layers.1.weight"} <= stem
+    assert {depth_of(name, 2) for name in stem} == {0}
+
+
+@pytest.mark.parametrize("channels", [1, 7, 16, 24, 32, 40, 128, 200, 256])
+def test_groups_of_channels(channels: int) -> None:
+    groups = groups_of(channels)
+    assert channels % groups == 0
+    assert groups == 1 or channels // groups >= 16
+    assert not any(channels % more == 0 and channels // more >= 16 for more in range(groups + 1, channels + 1))
+
+
 def test_an_image_consists_of_whole_patches() -> None:
     section = VitSection(**{**SMALL, "image": 30, "patch": 4})  # a run to start from may bring other patches
     with pytest.raises(ValueError, match="image 30×30 cannot be cut into patches of 4×4"):
@@ -247,6 +262,7 @@ def test_an_image_consists_of_whole_patches() -> None:
         ({"position": "sinusoidal", "width": 18, "heads": 2}, "width 18 % 4"),
         ({"deviation": 0.0}, "must be more than 0"),
         ({"pooled_norm": True, "final_norm": False}, "there is no last norm"),
+        ({"stem_layer_norms": True, "stem": "patch"}, "patches have no layers"),
     ],
 )
 def test_what_cannot_be_built_is_said(keys: dict[str, Any], message: str) -> None:

@@ -195,3 +195,19 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path: Path) -> None:
     assert (folder / "step-8").is_dir()
     for (name, one), other in zip(whole.model.state_dict().items(), again.model.state_dict().values(), strict=True):
         assert torch.equal(one, other), name
+
+
+def test_a_run_whose_kernels_learned_by_adamw_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As runs did before a stem's convolutions came to Muon: it would go on, and not be the same run."""
+    keys = [*KEYS, "model.stem=convolution", "model.stem_depth=2", "training.updates=6", "training.checkpoint_every=3"]
+
+    def of_blocks(model: nn.Module) -> set[torch.Tensor]:
+        return {matrix for matrix in matrices_of(model) if matrix.dim() == 2}
+
+    with monkeypatch.context() as before:
+        before.setattr("jumok.training.optimizer.matrices_of", of_blocks)
+        api.train(recipes.read("vit-demo", keys), tmp_path / "run", quiet=True, report=False)
+    recipe = tmp_path / "run" / "recipe.yaml"
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("updates: 6", "updates: 9"), encoding="utf-8")
+    with pytest.raises(BadInput, match=r"stem\.layers\.\d+\.weight learned by AdamW there, .* \(--start\)"):
+        api.train(None, tmp_path / "run", resume=True, quiet=True, report=False)

@@ -55,7 +55,7 @@ def patch_parts(reader: Vit, told: Told) -> list[Part]:
     else:
         count = len(stem.layers)
         each = "each" if stem.depth == 1 else f"every {stem.depth}"
-        normed = " and a norm" if section.stem_layer_norms else ""
+        normed = ", a norm behind each" if section.stem_layer_norms else ""
         about = (
             f"{count} layer{'s' * (count > 1)} of 3 × 3{normed}, {each} with the largest of 3 × 3 at every second place"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import torch
@@ -54,13 +53,19 @@ class Patches(nn.Module):
         return self.map(cut.permute(0, 2, 4, 1, 3, 5).reshape(batch, rows, columns, -1))
 
 
+def groups_of(channels: int) -> int:
+    """As many equal groups as there can be of no fewer than `TOGETHER` channels."""
+    most = max(1, channels // TOGETHER)
+    return next(groups for groups in range(most, 0, -1) if channels % groups == 0)
+
+
 class Convolutions(nn.Module):
     """The compact convolutional tokenizer (Hassani et al. 2021): maxpool(relu(conv(x))) as many times as `layers` says,
     (B, C, H, W) → (B, h, w, D). Each halves the image; neighbours overlap, so edges are not cut in two.
 
     With a `depth` of more than 1 so many times relu(conv(x)) come before each maxpool: what is small in the image is
     seen where it is still small, and the Transformer, whose cost grows with the square of the patches, gets as few.
-    `normalised`: relu(norm(conv(x))), a norm over the image and `TOGETHER` channels (Wu and He 2018). Without it
+    `normalised`: relu(norm(conv(x))), a norm over the image and about `TOGETHER` channels (Wu and He 2018). Without it
     nothing keeps many layers at one size, and what they give is mostly its mean.
     """
 
@@ -77,8 +82,7 @@ class Convolutions(nn.Module):
             assert isinstance(layer, nn.Conv2d)
             nn.init.kaiming_normal_(layer.weight)
         self.norms = nn.ModuleList(
-            nn.GroupNorm(math.gcd(size, -(-size // TOGETHER)), size) if normalised else nn.Identity()
-            for size in sizes[1:]
+            nn.GroupNorm(groups_of(size), size) if normalised else nn.Identity() for size in sizes[1:]
         )
 
     def forward(self, images_BCHW: Tensor) -> Tensor:

@@ -138,7 +138,7 @@ def start(module: nn.Module) -> None:
 
 LAYER = re.compile(r"(?:^|\.)encoder\.blocks\.(\d+)\.")
 # a head may have a norm of its own; a Vision Transformer has patches for words, and tokens that are none
-BELOW = re.compile(r"(?:^|\.)reader\.(?:(?:embedding|segments|positions|norm|stem)\.|tokens$)")
+BELOW = re.compile(r"(?:^|\.)reader\.(?:(?:embedding|segments|positions|norm|stem|stem_norm)\.|tokens$)")
 
 
 def depth_of(name: str, layers: int) -> int:

@@ -275,7 +275,7 @@ class VitSection(Section):
     stem_depth: int = Field(1, ge=1, le=6, description="convolution: 3×3 layers before each halving.")
     stem_norm: bool = Field(False, description="Normalise what the stem gives, before positions are added to it.")
     stem_width: int = Field(64, ge=1, description="convolution: channels between its layers.")
-    stem_layer_norms: bool = Field(False, description="convolution: a norm behind each 3×3 layer.")
+    stem_layer_norms: bool = Field(False, description="convolution: a GroupNorm (of 16 channels) behind each layer.")
     width: int = Field(192, ge=1, description="Width of every hidden state.")
     heads: int = Field(3, ge=1, description="Attention heads; each is width / heads wide.")
     key_value_heads: int | None = Field(
@@ -315,6 +315,10 @@ class VitSection(Section):
             raise ValueError("deviation: what channels are divided by must be more than 0")
         if self.pooled_norm and (self.final_norm is False or (self.norm == "post" and not self.final_norm)):
             raise ValueError("pooled_norm: there is no last norm (final_norm)")
+        if self.stem_layer_norms and self.stem == "patch":
+            raise ValueError(
+                "stem_layer_norms: patches have no layers between which norms could be (stem: convolution)"
+            )
         return self
 
     def must_be_cut(self) -> None:

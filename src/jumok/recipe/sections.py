@@ -244,7 +244,8 @@ class Training(Section):
     batch_images: int = Field(128, ge=1, description="Images in a batch (task: vision, recognition).")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients are added up before each update.")
     optimizer: Literal["adamw", "muon"] = Field(
-        "adamw", description="AdamW; or Muon for the matrices of a Transformer's blocks, and AdamW for the rest."
+        "adamw",
+        description="AdamW; or Muon for the matrices of blocks and of a stem's convolutions, AdamW for the rest.",
     )
     matrices_rate: float = Field(
         1.0, gt=0, description="muon: the learning rate of these matrices, as a multiple of the others'."

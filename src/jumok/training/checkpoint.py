@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from jumok.errors import BadInput, Failure
 from jumok.files import disk_errors_named, flush_file, flush_folder, remove_folder, replace_file, sha256
 from jumok.training.distributed import Ranks
+from jumok.training.muon import Muon
 from jumok.training.run import RunFolder
 from jumok.training.sharding import like, whole
 from jumok.training.state import TrainState
@@ -197,6 +198,12 @@ def load(
                 parameter.data.copy_(like(parameter, value))
             else:
                 optimizer.state[parameter][key] = like(parameter, value).to(parameter.device)
+    if isinstance(optimizer, Muon) and (strangers := optimizer.strangers()):
+        name = next(name for name, parameter in parameters.items() if parameter is strangers[0])
+        raise BadInput(
+            f"{folder}: {name} learned by AdamW there, and would go on by Muon here: this run was begun by a jumok in "
+            "which Muon had fewer matrices. Go on with that one, or begin a new run from its weights (--start)"
+        )
     return TrainState.from_json(ranks.first(lambda: json.loads((folder / STATE).read_text(encoding="utf-8"))))
 
 

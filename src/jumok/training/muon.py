@@ -1,11 +1,13 @@
-"""Muon (Jordan et al. 2024): the matrices of a Transformer's blocks learn by steps that turn all directions alike.
+"""Muon (Jordan et al. 2024): matrices inside a model learn by steps that turn all directions alike.
 
     M ← β M + (1 − β) G        U = NewtonSchulz(β M + (1 − β) G)        W ← W − η λ W − η · 0.2 √max(n, m) · U
 
 U is M Nesterov's way with all of its singular values brought near 1: what AdamW would leave to a few directions goes
 into every one of them. Five rounds of X ← a X + (b A + c A²) X with A = X Xᵀ do that without a decomposition. The
 factor 0.2 √max(n, m) (Liu et al. 2025) gives a step of n × m numbers the size that AdamW's have, so one learning rate
-and one decay are for both: word vectors, patches, positions, norms, biases and heads stay with AdamW.
+and one decay are for both. These matrices are those of a Transformer's blocks, and the kernels of a stem's convolutions
+but the first, a row for each channel that comes out; word vectors, patches, positions, norms, biases and heads stay
+with AdamW.
 
 Matrices of one shape are computed together: a model has dozens, and a GPU would wait for each launch.
 """
@@ -78,6 +80,11 @@ class Muon(torch.optim.Optimizer):
         if hasattr(self, "complete"):
             raise NotImplementedError("AdamW would not know of it")
         super().add_param_group(param_group)
+
+    def strangers(self) -> list[Tensor]:
+        """Matrices whose state is AdamW's: whoever kept it had other matrices learn by Muon."""
+        mine = (parameter for group in self.param_groups if group.get("orthogonal") for parameter in group["params"])
+        return [one for one in mine if self.state[one] and "momentum" not in self.state[one]]
 
     def load_state_dict(self, state_dict: Any) -> None:
         raise NotImplementedError("it would part the two optimisers: training/checkpoint.py puts the state back")

@@ -14,7 +14,7 @@ from jumok.training.muon import Muon, matrices_of
 
 def build_optimizer(model: nn.Module, training: Training, layers: int = 0) -> torch.optim.Optimizer:
     """AdamW with decoupled weight decay on matrices only: biases and gains have nothing to shrink. With `optimizer:
-    muon` the matrices of blocks learn by that instead.
+    muon` the matrices of blocks and of stems learn by that instead.
 
     With `layer_decay` (Howard and Ruder 2018) what is n steps below the top of a BERT of so many `layers` learns at
     decay^n of the rate: `group["share"]`.
