@@ -228,6 +228,8 @@ def _run(
             together = "" if ranks.alone else f"{ranks.world} processes, each "
             say(f"{parameters:,} parameters on {together}{device} ({threads}), {task.sizes()}")
             events.sinks.append(ConsoleProgress(loop.state.total, loop.state.update, task.objective.counted))
+        if not quiet and recipe.start is None and recipe.training.layer_decay < 1:
+            say("note: without --start all layers begin at random, and training.layer_decay holds the lower ones back")
         if loop.state.total is None:
             say("measuring the speed of the first updates …")
         events.sinks.extend(sinks)

@@ -87,7 +87,7 @@ def test_colours_are_learned(tmp_path: Path) -> None:
 def test_what_is_kept_back(tmp_path: Path) -> None:
     said: list[str] = []
     task = task_of(recipe_of(coloured(tmp_path / "train", 20)), said)
-    assert "3 training images are kept back" in said[-1]
+    assert "3 training images are kept back for it (so few say little: --valid names more)" in said[-1]
     (_, _, kept), order = task.held[0], task.plan.layouts[0]
     assert len(kept) == 3
     assert not set(kept) & set(order.numbers)  # type: ignore[union-attr]
@@ -98,6 +98,21 @@ def test_what_is_kept_back(tmp_path: Path) -> None:
     assert names[0] in task.name_batch(batch)
     assert "and 7 more" in task.name_batch(batch)
     assert [other.indices for other in task_of(task.recipe).batches(5)] == [one.indices for one in task.batches(5)]
+
+
+def test_the_last_image_of_a_class_is_never_kept_back(tmp_path: Path) -> None:
+    folder = coloured(tmp_path / "train", 20)
+    for colour in ("blue", "green"):
+        for file in sorted((folder / colour).iterdir())[1:]:
+            file.unlink()
+    for number in range(10):
+        task = task_of(recipe_of(folder, seed=number))
+        kept = {task.classes.names[label] for label in task.labels[0][task.held[0][2]]}
+        assert kept == {"red"}
+    for file in sorted((folder / "red").iterdir())[1:]:
+        file.unlink()
+    with pytest.raises(BadInput, match=r"none of 3 images can be kept back .* the only one of its class"):
+        task_of(recipe_of(folder))
 
 
 def test_classes_that_do_not_fit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,13 @@ def saved(run: RunFolder, *steps: int, keep: int = 10) -> Tied:
     for update in steps:
         checkpoint.save(run, model, optimizer, TrainState(update=update, best_update=steps[0]), keep, best=False)
     return model
+
+
+@pytest.mark.skipif(os.name != "posix", reason="who may read a file is told otherwise there")
+def test_whoever_may_read_one_file_may_read_all(run: RunFolder) -> None:
+    saved(run, 1)
+    modes = {file.name: file.stat().st_mode for file in (run.checkpoints / "step-1").iterdir()}
+    assert len(set(modes.values())) == 1, modes
 
 
 def test_old_ones_go_but_never_the_best(run: RunFolder) -> None:

@@ -96,31 +96,29 @@ def _readable(path: Path, broken: list[str]) -> Iterator[RawImage]:
     from jumok.data.images.raw import shown
     from jumok.data.images.sources import open_images
 
-    is_open, read, before = False, set(), len(broken)
+    read, before = set(), len(broken)
     try:
         if os.path.islink(path):
             stamp_of(path)  # one that leads nowhere is told as that, not as a misspelt name
-        images = open_images([path])
-        is_open = True
-        for image in images:
+        for image in open_images([path]):
             read.add(Path(image.name))
             yield image
     except BadInput as error:
-        for file in _rest(path, is_open):
+        files = _below(path)
+        for file in files:
             if Path(shown(file)) not in read:
                 yield from _readable(file, broken)
-        if len(broken) == before:  # else the file that it was is named
+        # else the file that it was is named; or it was for its folders (one is empty, say), which are no classes here
+        if len(broken) == before and (read or not files):
             _tell_broken(error, broken)
 
 
-def _rest(path: Path, is_open: bool) -> list[Path]:
-    """The files to try by themselves. A folder that is not even opened is refused for what it is (`train` and `test`
-    in it, say), unless a link in it leads nowhere."""
+def _below(path: Path) -> list[Path]:
+    """The pictures of a folder, to be tried one by one."""
     try:
-        files = list(pictures_in(path)) if os.path.isdir(path) else []
+        return list(pictures_in(path)) if os.path.isdir(path) else []
     except OSError:
         return []
-    return files if is_open or not all(file.exists() for file in files) else []
 
 
 def pictures_in(folder: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:

@@ -23,6 +23,8 @@ from jumok.errors import BadInput
 
 HELD_OUT, BATCHES, GROUP = 1, 2, 3  # what a permutation is for, part of its key
 HELD_OUT_SHARE = 20  # at most one pair in so many
+FEW = 50  # kept back: from fewer nobody can tell two models apart
+FEW_SAY_LITTLE = " (so few say little: --valid names more)"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ LARGE, SMALL = 2.5, 1.65  # inches of a tile, where there are few and where ther
 FEW = 4
 GAP, CAPTION, BELOW = 0.14, 0.26, 0.30  # inches: between tiles, above them, under them
 MOST_IMAGES = 40
+SHADES = (88, 168)  # of an image below a map: what is dark there must not look like what nobody looked at
 FAINT, STRONG = 0.66, 0.9  # how much of the image is covered where a value is 0, and where it is the largest
 MARK = "#ff5a36"
 LONGEST_TITLE = 90
@@ -121,7 +122,9 @@ def told_apart(image: Pixels) -> Pixels:
     low, high = np.percentile(shades, (1, 99))
     if high - low < 1:
         return image.mean(axis=-1)
-    shown: Pixels = (20 + 215 * (shades - low) / (high - low)).clip(0, 255).reshape(image.shape[:2])
+    darkest, lightest = SHADES
+    shades = darkest + (lightest - darkest) * ((shades - low) / (high - low)).clip(0, 1)
+    shown: Pixels = shades.reshape(image.shape[:2])
     return shown
 
 

@@ -13,7 +13,7 @@ import torch
 
 from jumok.data.labelled_batch import LabelledBatch
 from jumok.data.layout import lay_out_lengths
-from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
+from jumok.data.plan import FEW, FEW_SAY_LITTLE, HELD_OUT, HELD_OUT_SHARE, LayoutPlan
 from jumok.data.rows import PairRows, Rows, about_cut
 from jumok.data.shuffle import Shuffle
 from jumok.errors import BadInput
@@ -135,7 +135,8 @@ class ExampleTask:
             )
         self.kept = [[item for number, item in enumerate(first) if number in chosen]]
         self.items[0] = [item for number, item in enumerate(first) if number not in chosen]
-        self.say(f"no validation data given: {len(chosen)} training {self.unit} are kept back for it")
+        few = "" if len(chosen) >= FEW else FEW_SAY_LITTLE
+        self.say(f"no validation data given: {len(chosen)} training {self.unit} are kept back for it{few}")
 
     def _choose(self, items: Sequence[Any], count: int) -> set[int]:
         """So many at random, but never the last one of a label: it could not be learned."""

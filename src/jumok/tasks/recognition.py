@@ -22,7 +22,7 @@ from jumok.data.images.raw import RawImage
 from jumok.data.images.sources import ImageSource
 from jumok.data.images.store import ImageStore, open_store
 from jumok.data.layout import IntArray
-from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
+from jumok.data.plan import FEW, FEW_SAY_LITTLE, HELD_OUT, HELD_OUT_SHARE, LayoutPlan
 from jumok.data.rendering.batch import PicturedWords, WordBatch, WrittenWords
 from jumok.data.rendering.pictures import rendered
 from jumok.data.rendering.rendered import RenderedWords, Split
@@ -192,7 +192,8 @@ class RecognitionTask:
             )
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
         kept = np.sort(source.numbers[Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(count))])
-        say(f"no validation data given: {count} training pictures are kept back for it")
+        few = "" if count >= FEW else FEW_SAY_LITTLE
+        say(f"no validation data given: {count} training pictures are kept back for it{few}")
         rest = np.setdiff1d(source.numbers, kept)
         return Pictured(source.store, source.ids, source.lengths, rest), Pictured(
             source.store, source.ids, source.lengths, kept

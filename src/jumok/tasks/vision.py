@@ -24,7 +24,7 @@ from jumok.data.images.mixing import Mix
 from jumok.data.images.order import Order
 from jumok.data.images.sources import ImageSource, open_images
 from jumok.data.images.store import ImageStore, open_store
-from jumok.data.plan import HELD_OUT, HELD_OUT_SHARE, LayoutPlan
+from jumok.data.plan import FEW, FEW_SAY_LITTLE, HELD_OUT, HELD_OUT_SHARE, LayoutPlan
 from jumok.data.shuffle import Shuffle
 from jumok.errors import BadInput
 from jumok.files import replace_file
@@ -117,15 +117,31 @@ class VisionTask:
         return found
 
     def _keep_back(self, say: Say) -> tuple[Labels, Labels]:
-        """Images of the first corpus to learn from, and to validate on."""
+        """Images of the first corpus to learn from, and to validate on: some at random, but never the last one of a
+        class, which could not be learned."""
         size = len(self.stores[0])
         if size < 2:
             raise BadInput(
                 "a single image: none can be kept back for validation. Add some, or name data.valid (--valid)"
             )
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
-        kept = np.sort(Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(count)))
-        say(f"no validation data given: {count} training images are kept back for it")
+        left = np.bincount(np.concatenate(self.labels))
+        chosen: list[int] = []
+        for number in map(int, Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(size))):
+            if left[label := self.labels[0][number]] > 1:
+                left[label] -= 1
+                chosen.append(number)
+            if len(chosen) == count:
+                break
+        if not chosen:
+            raise BadInput(
+                f"none of {size} images can be kept back for validation: each is the only one of its class. Add some, "
+                "or name data.valid (--valid)"
+            )
+        kept = np.sort(np.array(chosen))
+        few = "" if len(kept) >= FEW else FEW_SAY_LITTLE
+        images = f"{len(kept)} training image{'s are' if len(kept) > 1 else ' is'}"
+        say(f"no validation data given: {images} kept back for it{few}")
         return np.setdiff1d(np.arange(size), kept), kept
 
     @property

@@ -112,7 +112,8 @@ def write(final: Path, weights: Weights, behind: Weights | None, state: TrainSta
             _save_tensors(behind, temporary / OPTIMIZER)
         (temporary / STATE).write_text(json.dumps(state.to_json(), indent=1) + "\n", encoding="utf-8")
         files = [name for name in (MODEL, OPTIMIZER, STATE) if (temporary / name).exists()]
-        for name in files:
+        for name in files:  # the library makes its own for nobody else: whoever may read one of them may read all
+            (temporary / name).chmod((temporary / STATE).stat().st_mode)
             flush_file(temporary / name)
         replace_file(temporary / CHECKSUMS, json.dumps({name: sha256(temporary / name) for name in files}) + "\n")
         remove_folder(final)  # only there when it is damaged

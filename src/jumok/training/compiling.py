@@ -37,6 +37,8 @@ class Compiled:
         if kind(batch) in self.seen:
             return self.compiled(batch)
         began = time.perf_counter()
+        if not self.seen:
+            self.say("compiling: a minute or more, once (training.compile=false goes without) …")
         try:
             loss = self.compiled(batch)
         except Exception as error:  # whatever the tool chain raises, the plain way is still there
