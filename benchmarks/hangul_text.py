@@ -3,9 +3,11 @@
     python benchmarks/hangul_text.py NAME.tar … --fonts FOLDER --words FILE [--count 2000] [KEY=VALUE …]
 
 The pictures are `jumok render permuted-hangul --split test` with these fonts and words: a word of the test split is in
-no training batch, and neither is any of its fonts. They are made with the keys given, the same for all readers. What
-counts is the word as it is written (NFC). Tesseract gets each picture as it likes it best: page modes 7, 8 and 13, the
-crop made 64 or 96 pixels high, a border of 16 or none, chosen on 200 of these very pictures.
+no training batch, and neither is any of its fonts. They are made with the keys given, the same for all readers, in two
+ways: words that people can read, with little that disturbs (PLAIN); and everything as training has it, random syllables
+and pictures of which nothing can be made out among them. What counts is the word as it is written (NFC). Tesseract gets
+each picture as it likes it best: page modes 7, 8 and 13, the crop made 64 or 96 pixels high, a border of 16 or none,
+chosen on 200 of these very pictures.
 """
 
 from __future__ import annotations
@@ -36,15 +38,21 @@ from scene_text_data import wilson  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results"
 CHOOSING = 200
+PLAIN = [
+    "render.texts={words: 0.5, frequent: 0.5, letters: 0, numbers: 0, syllables: 0, empty: 0}",
+    *("render.blur=0.15", "render.noise=0.15", "render.clutter=0.02", "render.colour=0.25", "render.outline=0.02"),
+    *("render.curve=0.2", "render.perspective=0.2", "render.lettering=0"),
+]
+DRAWINGS: dict[str, list[str]] = {"plain": PLAIN, "as in training": []}
 PAGE_MODES, HEIGHTS, BORDERS = (7, 8, 13), (64, 96), (0, 16)
 
 
-def rendered(arguments: argparse.Namespace, folder: Path) -> list[tuple[Path, str]]:
+def rendered(arguments: argparse.Namespace, drawing: list[str], folder: Path) -> list[tuple[Path, str]]:
     """The pictures with their words."""
     keys = [f"render.fonts={json.dumps([str(arguments.fonts.absolute())])}"]
     keys.append(f"render.words={json.dumps([str(arguments.words.absolute())])}")
     command = [sys.executable, "-m", "jumok", "render", "permuted-hangul", "--split", "test", "--out", str(folder)]
-    subprocess.run([*command, "--count", str(arguments.count), *keys, *arguments.keys], check=True)
+    subprocess.run([*command, "--count", str(arguments.count), *keys, *drawing, *arguments.keys], check=True)
     lines = (folder / "labels.tsv").read_text(encoding="utf-8").splitlines()
     pairs = [line.split("\t", 1) for line in lines]
     # a picture without a word has nothing to be read, and Tesseract says nothing there
@@ -102,6 +110,25 @@ def scored(texts: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def judged(folders: dict[str, Path], pairs: Sequence[tuple[Path, str]], drawing: str) -> list[dict[str, Any]]:
+    """All readers on the same pictures."""
+    files, labels = [file for file, _ in pairs], [text for _, text in pairs]
+    rows: list[dict[str, Any]] = []
+
+    def tell(row: dict[str, Any]) -> None:
+        rows.append(row)
+        print(drawing, {key: value for key, value in row.items() if key != "misread"}, flush=True)
+
+    for name, folder in folders.items():
+        reader = api.load(folder, device="cpu")
+        raw = [RawImage(file.name, None, file.read_bytes()) for file in files]
+        texts = [seen.read.text if isinstance(seen.read, Read) else "" for seen in reader.stream(raw, Way())]
+        parameters = sum(parameter.numel() for parameter in reader.model.parameters())
+        tell({"run": name, "parameters": parameters, **scored(texts, labels)})
+    tell(peer(files, labels))
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", help="packed runs or run folders; and keys of the recipe (KEY=VALUE)")
@@ -114,21 +141,12 @@ def main() -> None:
     arguments.keys = [one for one in arguments.runs if "=" in one]
     runs = [Path(one) for one in arguments.runs if "=" not in one]
     torch.set_num_threads(arguments.threads)
-    rows: list[dict[str, Any]] = []
+    about: dict[str, Any] = {"keys": arguments.keys, "drawings": {}}
     with tempfile.TemporaryDirectory() as place:
-        pairs = rendered(arguments, Path(place, "pictures"))
-        files, labels = [file for file, _ in pairs], [text for _, text in pairs]
-        for path in runs:
-            folder = path if path.is_dir() else unpack(path, Path(place) / path.stem)
-            reader = api.load(folder, device="cpu")
-            raw = [RawImage(file.name, None, file.read_bytes()) for file in files]
-            texts = [seen.read.text if isinstance(seen.read, Read) else "" for seen in reader.stream(raw, Way())]
-            parameters = sum(parameter.numel() for parameter in reader.model.parameters())
-            rows.append({"run": path.stem, "parameters": parameters, **scored(texts, labels)})
-            print({key: value for key, value in rows[-1].items() if key != "misread"}, flush=True)
-        rows.append(peer(files, labels))
-        print({key: value for key, value in rows[-1].items() if key != "misread"}, flush=True)
-    about = {"pictures": len(labels), "keys": arguments.keys, "readers": rows}
+        folders = {path.stem: path if path.is_dir() else unpack(path, Path(place) / path.stem) for path in runs}
+        for number, (name, drawing) in enumerate(DRAWINGS.items()):
+            pairs = rendered(arguments, drawing, Path(place, f"pictures-{number}"))
+            about["drawings"][name] = {"keys": drawing, "pictures": len(pairs), "readers": judged(folders, pairs, name)}
     arguments.out.write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(arguments.out)
 
