@@ -100,6 +100,15 @@ def test_what_is_kept_back(tmp_path: Path) -> None:
     assert [other.indices for other in task_of(task.recipe).batches(5)] == [one.indices for one in task.batches(5)]
 
 
+def test_columns_are_asked_for_by_the_key_of_their_own_corpus(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 4)
+    (tmp_path / "unclear.csv").write_text("where,what\nimg/1,red\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"say its number: data\.train\.fields\.text=N$"):
+        task_of(recipe_of(tmp_path / "unclear.csv"))
+    with pytest.raises(BadInput, match=r"say its number: data\.valid\.fields\.text=N$"):
+        task_of(recipe_of(train, tmp_path / "unclear.csv"))
+
+
 def test_classes_that_do_not_fit(tmp_path: Path) -> None:
     train = coloured(tmp_path / "train", 4)
     valid = coloured(tmp_path / "valid", 2, ["red", "grean"])

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from jumok.data.images.augment import Augment
 from jumok.data.images.batch import ImageBatch
+from jumok.data.images.csv_list import KEY
 from jumok.data.images.drawn import Drawn
 from jumok.data.images.mixing import Mix
 from jumok.data.images.order import Order
@@ -179,4 +180,7 @@ def source_of(corpus: Corpus, part: str, size: int) -> ImageSource:
     """The images that a recipe names: files, or those drawn in the model's own size."""
     if corpus.drawn is not None:
         return Drawn(corpus.pairs, corpus.split or part, size)
-    return open_images(corpus.images, corpus.fields)
+    try:
+        return open_images(corpus.images, corpus.fields)
+    except BadInput as error:  # the columns of images to validate on are said by keys of their own
+        raise BadInput(str(error).replace(KEY, f"data.{part}.fields")) from None
