@@ -100,6 +100,13 @@ def test_what_is_kept_back(tmp_path: Path) -> None:
     assert [other.indices for other in task_of(task.recipe).batches(5)] == [one.indices for one in task.batches(5)]
 
 
+def test_one_image_is_no_images(tmp_path: Path) -> None:
+    said: list[str] = []
+    task = task_of(recipe_of(coloured(tmp_path / "train", 1, ["red", "blue"])), said)
+    assert "1 training image is kept back" in said[-1]
+    assert task.sizes() == "1 image of 2 classes, 1 for validation, 1 batch an epoch"
+
+
 def test_columns_are_asked_for_by_the_key_of_their_own_corpus(tmp_path: Path) -> None:
     train = coloured(tmp_path / "train", 4)
     (tmp_path / "unclear.csv").write_text("where,what\nimg/1,red\n", encoding="utf-8")

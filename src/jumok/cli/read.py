@@ -77,7 +77,7 @@ def read(
         for name, one, box in _read(reader, images or [], boxes, way, broken):
             output.write([form.line(name, one, box)])  # at once: whatever happens next, what was read is not lost
     if broken:
-        what = "picture" if boxes is None else "box"
+        what = "input" if boxes is None else "box"  # not each of them is a picture: a pattern may match nothing
         count = f"{len(broken)} {what}{('s' if boxes is None else 'es') * (len(broken) > 1)}"
         raise BadInput(f"{count} could not be read (named above)")
 

@@ -126,7 +126,8 @@ class VisionTask:
             )
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
         kept = np.sort(Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(count)))
-        say(f"no validation data given: {count} training images are kept back for it")
+        many = "images are" if count > 1 else "image is"
+        say(f"no validation data given: {count:,} training {many} kept back for it")
         return np.setdiff1d(np.arange(size), kept), kept
 
     @property
@@ -144,7 +145,7 @@ class VisionTask:
     def sizes(self) -> str:
         learned = sum(len(order.numbers) for order in self.plan.layouts if isinstance(order, Order))
         kept, batches = sum(len(numbers) for _, _, numbers in self.held), self.plan.batches_per_epoch
-        said = f"{learned:,} images of {self.classes.size} classes, {kept:,} for validation"
+        said = f"{learned:,} image{'s' * (learned != 1)} of {self.classes.size} classes, {kept:,} for validation"
         return f"{said}, {batches:,} batch{'es' * (batches > 1)} an epoch"
 
     def batches(self, update: int, only: Sequence[int] | None = None) -> list[ImageBatch]:
