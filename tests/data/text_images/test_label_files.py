@@ -145,7 +145,7 @@ def test_blank_lines_at_the_end_are_nothing() -> None:
         (
             "x.txt",
             "1.png\ta\tx\n2.png\tb\ty\n",
-            r'x\.txt, line 1: which column is the text\? .*2 "x"\. Name the columns .* data\.train\.fields\.text=N \(the path\)',
+            r'line 1: which column is the text\? .*2 "x"\. Name the .* data\.train\.fields\.text=N \(the path\)',
         ),
         ("x.tsv", "a\tb\tpath\n1\t2\n", r"x\.tsv, line 2: 2 columns where 3 are expected"),
         ("x.csv", "1.png,a\n2.png\n", r"x\.csv, line 2: 1 column where the first row has 2"),
