@@ -42,9 +42,9 @@ def test_every_key_has_a_description() -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("model.widht=3", ['"model.widht"', '"width"']),
+        ("model.widht=3", ['"model.widht"', '"model.width"']),
         ("trainin.updates=3", ['"trainin"', '"training"']),
-        ("data.train.sorce=x", ["sorce", '"source"']),
+        ("data.train.sorce=x", ["sorce", '"data.train.0.source"']),
         ("training.updates=many", ["training.updates", "whole number", "many"]),
         ("model.dropout=1.5", ["model.dropout", "less than 1"]),
         ("model.attention=loung", ["model.attention", "luong"]),
@@ -133,7 +133,9 @@ def test_files_that_are_no_recipes(tmp_path: Path) -> None:
     file = tmp_path / "r.yaml"
     for content, message in (
         (b"- a\n", "mapping"),
-        (b"a: [\n", "YAML"),
+        (b"a: [\n", "r\\.yaml, line 2, column 1: not valid YAML: [^\n]+$"),
+        (b"a: b: c\n", "r\\.yaml, line 1, column 5: not valid YAML: mapping values are not allowed here$"),
+        (b"a: \x00\n", "r\\.yaml: not valid YAML: [^\n]+$"),
         (b"\xff\xfe", "UTF-8"),
         (b"seed: 1\n", "data"),
     ):

@@ -50,6 +50,14 @@ __all__ = [
 ]  # fmt: skip
 
 Say = Callable[[str], None]
+COMMANDS = {  # what can be done with a run, by its task; with all others: predict
+    "translation": ("translate", "attend"),
+    "language": ("generate",),
+    "forecasting": ("forecast",),
+    "pretraining": ("fill", "embed"),
+    "vision": ("predict", "look"),
+    "recognition": ("read", "attend"),
+}
 
 
 def warn(message: str) -> None:
@@ -73,6 +81,18 @@ def task_of(folder: str | Path) -> str:
     return RunFolder.open(Path(folder)).recipe().task
 
 
+def other_task(task: str, folder: str | Path) -> str:
+    """What a run has learned that is not what is asked for, and which commands are for it."""
+    commands = " or ".join(f"jumok {command} --run {folder}" for command in COMMANDS.get(task, ("predict",)))
+    return f"{task}. For that there is: {commands}"
+
+
+def require_translation(folder: str | Path) -> None:
+    """Refuse a run of another task, before anything of it is loaded."""
+    if (task := task_of(folder)) != "translation":
+        raise BadInput(f"{folder} is not a translation run but one of task: {other_task(task, folder)}")
+
+
 def load_translator(
     folder: str | Path | Sequence[str | Path] | None = None,
     device: str = "auto",
@@ -84,10 +104,11 @@ def load_translator(
     Several folders give an ensemble: one translator that averages the probabilities of all of them.
     """
     folders = list(folder) if isinstance(folder, Sequence) and not isinstance(folder, str) else [folder]
+    for one in folders:
+        if one is not None:
+            require_translation(one)
     models = [load(one, device, say) for one in folders or [None]]
     for one, model in zip(folders, models, strict=False):
-        if not isinstance(model, TrainedTranslator):
-            raise BadInput(f"{one} is not a translation run but one of task: {model.recipe.task}")
         for side in ("source", "target"):
             if getattr(model, side).fingerprint != getattr(models[0], side).fingerprint:
                 raise BadInput(
@@ -102,7 +123,7 @@ def load_language_model(folder: str | Path, device: str = "auto", say: Say = war
     """As `load`, for who needs a language model."""
     model = load(folder, device, say)
     if not isinstance(model, TrainedLanguageModel):
-        raise BadInput(f"{folder} is not a language model but a run of task: {model.recipe.task}")
+        raise BadInput(f"{folder} is not a language model but a run of task: {other_task(model.recipe.task, folder)}")
     return model
 
 
@@ -110,7 +131,7 @@ def load_forecaster(folder: str | Path, device: str = "auto", say: Say = warn) -
     """As `load`, for who needs a forecaster."""
     model = load(folder, device, say)
     if not isinstance(model, TrainedForecaster):
-        raise BadInput(f"{folder} is not a forecaster but a run of task: {model.recipe.task}")
+        raise BadInput(f"{folder} is not a forecaster but a run of task: {other_task(model.recipe.task, folder)}")
     return model
 
 

@@ -43,12 +43,12 @@ class ToldElsewhere(JumokError):
         self.exit_code = exit_code
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' Did you mean "width"?' or, when nothing is near, the list of what there is."""
+def did_you_mean(word: str, known: Iterable[str], before: str = "") -> str:
+    """' Did you mean "width"?' or, when nothing is near, the list of what there is. `before` is where all of it is."""
     choices = sorted(known)
     near = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     if near:
-        return f' Did you mean "{near[0]}"?'
+        return f' Did you mean "{before}{near[0]}"?'
     return f" Known: {', '.join(choices)}." if choices else ""
 
 

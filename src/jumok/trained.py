@@ -202,7 +202,7 @@ def load_weights(
     """
     found = checkpoint.newest_good(run, say, prefer="best")
     if found is None:
-        raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
+        raise BadInput(checkpoint.why_none(run))
     weights = load_file(found / checkpoint.MODEL)
     _check_vocabularies(run, model, weights, vocabularies or {})
     checkpoint.load_weights(model, {name: tensor.float() for name, tensor in weights.items()}, str(found))

@@ -75,4 +75,4 @@ def test_data_that_cannot_be_read_is_an_error_of_the_run(corpus: Corpus, tmp_pat
 def test_what_is_wrong_with_the_command_is_told() -> None:
     refused(jumok("doctor"), "name a recipe to examine")
     refused(jumok("doctor", "lstm-luong", "--memory", "-1"), "--memory")
-    refused(jumok("doctor", "lstm-luong", "model.widht=3"), 'Did you mean "width"')
+    refused(jumok("doctor", "lstm-luong", "model.widht=3"), 'Did you mean "model.width"')

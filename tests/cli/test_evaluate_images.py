@@ -84,6 +84,8 @@ def test_a_table_of_paths(run: Path, folder: Path, ask: Ask, tmp_path: Path) -> 
     (tmp_path / "other.csv").write_text("where,what\n" + rows, encoding="utf-8")
     code, out, _ = ask("evaluate", "--run", run, "--data", tmp_path / "list.csv", "--json")
     assert code == 0
+    (tmp_path / "third.csv").write_text("where,what,copy\n" + rows.replace("\n", ",x.png\n"), encoding="utf-8")
+    refused(ask("evaluate", "--run", run, "--data", tmp_path / "third.csv"), "or say its number: --field text=N")
     fields = ("--field", "text=where", "--field", "label=what")
     code, other, err = ask("evaluate", "--run", run, "--data", tmp_path / "other.csv", *fields, "--json")
     assert code == 0, err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
@@ -224,6 +225,46 @@ def test_a_model_without_positions_and_one_without_images(folder: Path, capsys: 
     assert look(folder, "--what", "filters", "--out", "OUT/x.png", name="nowhere") == 2
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["attend", "ONE"],
+        ["attend", "ONE", "ONE"],
+        ["attend", "ONE", "--json"],
+        ["translate", "ONE"],
+        ["generate"],
+        ["forecast"],
+        ["embed", "ONE"],
+    ],
+)
+def test_commands_for_other_runs_say_which_are_for_images(
+    words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image, place = str(folder / "images" / "red" / "0.png"), str(folder / "run")
+    name, *rest = [image if word == "ONE" else word for word in words]
+    assert run([name, "--run", place, *rest]) == 2
+    assert f"vision. For that there is: jumok predict --run {place} or jumok look --run {place}" in (
+        capsys.readouterr().err
+    )
+
+
+def test_a_run_that_lost_what_it_had(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = shutil.copytree(folder / "run", tmp_path / "run")
+    shutil.rmtree(place / "checkpoints")
+    assert look(folder, "--what", "positions", "--out", "OUT/x.png", name=str(place)) == 2
+    said = capsys.readouterr().err
+    assert f"{place}: the checkpoints that it had are gone" in said
+    assert "--resume" not in said
+    (place / "recipe.yaml").write_text("task: vision\nmodel: a: b\n", encoding="utf-8")
+    assert look(folder, "--what", "positions", "--out", "OUT/x.png", name=str(place)) == 2
+    said = capsys.readouterr().err
+    assert f"{place / 'recipe.yaml'}, line 2, column 9: not valid YAML: mapping values are not allowed here\n" in said
+    assert run(["describe", str(tmp_path / "nope")]) == 2
+    said = capsys.readouterr().err
+    assert f"there is no run folder {tmp_path / 'nope'}, and no recipe in a file of that name" in said
+    assert "vit-demo" not in said
+
+
 @pytest.mark.parametrize("out", ["x.png", "x.json"])
 def test_too_many_images_are_refused_before_the_work(
     folder: Path, out: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -239,12 +280,45 @@ def test_too_many_images_are_refused_before_the_work(
     monkeypatch.setattr(vision_files, "predictions", counted)
     words = ["--kind", "rollout", "--out", f"OUT/{out}"]
     assert look(folder, *["ONE"] * 41, *words) == 2
-    assert "41 images are too many for one picture (at most 40)" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "more than 40 images are too many for one picture" in said
+    assert "--most 40" in said
     assert not made
     assert not (folder / out).exists()
     assert look(folder, *["ONE"] * 40, "--kind", "rollout", "--out", "OUT/forty.json") == 0
     assert made == [40]
     assert len(json.loads((folder / "forty.json").read_text(encoding="utf-8"))["images"]) == 40
+    assert look(folder, *["ONE"] * 41, "--out", "OUT/x.html") == 2
+    assert "more than 40 are given" in capsys.readouterr().err
+
+
+def test_some_images_are_chosen_of_many(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look(folder, "FOLDER", "--most", "3", "--out", "OUT/three.json") == 0, capsys.readouterr().err
+    told = json.loads((folder / "three.json").read_text(encoding="utf-8"))["images"]
+    assert {Path(one["name"]).parent.name for one in told} == set(COLOURS)
+
+
+def test_the_share_of_the_label_that_was_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+    draw_maps = vision_picture.draw_maps
+
+    def noted(shown: Any, *arguments: Any, **named: Any) -> bytes:
+        drawn[:] = [each.name for one in shown for each in one.maps]
+        return draw_maps(shown, *arguments, **named)
+
+    monkeypatch.setattr(vision_picture, "draw_maps", noted)
+    assert look(folder, "ONE", "--out", "OUT/what.json") == 0
+    said = json.loads((folder / "what.json").read_text(encoding="utf-8"))["images"][0]
+    other = next(name for name in COLOURS if name != said["label"])
+    capsys.readouterr()
+    for words, label in (([], said["label"]), (["--label", other], other)):
+        assert look(folder, "ONE", "--kind", "gradient", *words, "--out", "OUT/share.svg") == 0
+        told = capsys.readouterr().out
+        shares = dict(re.findall(r"(\S+) (\d+ %)", told))
+        assert set(shares) == {said["label"], label}
+        assert drawn == [f"for {label} ({shares[label]})"]
 
 
 @pytest.mark.parametrize("packed", [False, True])

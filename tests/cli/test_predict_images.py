@@ -88,7 +88,7 @@ def test_what_cannot_be_looked_at(place: Path, tmp_path: Path) -> None:
     assert told.returncode == 2
     assert "good.png\trot" in told.stdout
     assert "bad.png" in told.stderr
-    assert "1 image could not be read" in told.stderr
+    assert "1 input could not be read" in told.stderr
     for arguments in ([tmp_path / "nowhere.png"], [tmp_path / "good.png", "--question", "?"], ["--csv", "--json", "x"]):
         told = jumok("predict", "--run", place / "run", *arguments, cache=place / "cache")
         assert told.returncode == 2
@@ -124,13 +124,13 @@ def test_what_can_be_read_is_told_beside_what_cannot(place: Path, tmp_path: Path
     assert [line.split("\t")[1] for line in told.stdout.splitlines()] == ["rot", "grün"]
     assert "gone.png: no such file" in told.stderr
     assert "no*.png: no file matches" in told.stderr
-    assert "2 images could not be read" in told.stderr
+    assert "2 inputs could not be read" in told.stderr
     (tmp_path / "new" / "grün" / "dead.png").symlink_to(tmp_path / "nowhere.png")
     told = jumok("predict", "--run", place / "run", tmp_path / "new", tmp_path / "rot.png", cache=place / "cache")
     assert told.returncode == 2
     assert [line.split("\t")[1] for line in told.stdout.splitlines()] == [*sorted(COLOURS), "rot"]
     assert told.stderr.count("dead.png") == 1
-    assert "1 image could not be read" in told.stderr
+    assert "1 input could not be read" in told.stderr
 
 
 def test_a_file_that_cannot_be_read_within_a_folder(

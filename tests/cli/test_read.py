@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_read(jumok: Any, tmp_pat
     assert code == 2
     assert [row[1] for row in rows(out)] == [words[0], words[3], words[3]]
     for said in ("gone.png: no such file", "001.png: the file is empty", "002.png: ", "zz.png: a link to something",
-                 "no*.png: no file matches", "5 pictures could not be read (named above)"):  # fmt: skip
+                 "no*.png: no file matches", "5 inputs could not be read (named above)"):  # fmt: skip
         assert said in err
     (tmp_path / "nothing").mkdir()
     code, out, err = jumok(tmp_path / "nothing")

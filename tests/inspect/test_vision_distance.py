@@ -126,7 +126,9 @@ def test_what_is_told(seed: int) -> None:
     assert found.max_difference < 1e-4
     lines = found.summary().splitlines()
     assert "4 heads" in lines[0]
-    assert "1 image of 8×12" in lines[0]
+    assert "1 image of 8×12 pixels." in lines[0]
+    difference = "Largest difference between what the recorded weights give and what the model computes"
+    assert lines[-1] == f"{difference}: {found.max_difference:.1e}."
     assert [line.split()[0] for line in lines[3:5]] == ["0", "1"]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from PIL import Image
 from seeded import seed as seed
 
 from jumok.errors import BadInput
-from jumok.inspect.drawing import sheet
+from jumok.inspect import vision_plots
+from jumok.inspect.drawing import sheet, style
 from jumok.inspect.vision import Map
 from jumok.inspect.vision_distance import Distances, HeadDistance
 from jumok.inspect.vision_picture import MARK, MOST_IMAGES, Shown, colour, draw_maps, most_of, overlay, told_apart
@@ -37,6 +40,24 @@ def distances(layers: int, heads: int) -> Distances:
     )
     fields = tuple(3 + 4 * layer for layer in range(layers))
     return Distances(7, (32, 48), (8, 12), found, 20.0, fields, tuple(field * 0.38 for field in fields), 1e-7)
+
+
+@pytest.mark.parametrize(("layers", "steep"), [(1, 1.0), (6, 0.2), (12, 3.0)])
+def test_no_width_of_a_field_touches_the_line_of_its_network(layers: int, steep: float) -> None:
+    found = distances(layers, 2)
+    rising = tuple(20 * (1 - 0.5 ** (steep * layer)) for layer in range(layers))
+    with style("", False):
+        figure = vision_plots._distances(replace(found, field_distances=rising), "a CNN", False)
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        (line,) = (one for one in axes.lines if one.get_label() == "a CNN")
+        points = axes.transData.transform(line.get_xydata())
+        path = np.concatenate([np.linspace(*pair, 200) for pair in pairwise(points)] or [points])
+        boxes = [text.get_window_extent() for text in axes.texts]
+    assert len(boxes) == layers
+    for box in boxes:
+        assert box.x1 <= axes.bbox.x1
+        assert not any(box.contains(x, y) for x, y in path)
 
 
 DRAWN: dict[str, Any] = {

@@ -80,7 +80,7 @@ def test_a_file_with_both_sides_is_not_taken_for_one(corpus: Corpus, tmp_path: P
 
 
 def test_wrong_keys_and_types(corpus: Corpus, tmp_path: Path) -> None:
-    refused(train(corpus[0], corpus[1], tmp_path / "run", "model.widht=3"), "model.widht", '"width"')
+    refused(train(corpus[0], corpus[1], tmp_path / "run", "model.widht=3"), "model.widht", '"model.width"')
     refused(train(corpus[0], corpus[1], tmp_path / "run", "model.width=wide"), "model.width", "wide")
     refused(train(corpus[0], corpus[1], tmp_path / "run", "model.scorer=generall"), "general")
     refused(train(corpus[0], corpus[1], tmp_path / "run", "device=cuda"), "cuda") if not _has_gpu() else None

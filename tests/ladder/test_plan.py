@@ -97,7 +97,7 @@ def test_settings_know_what_the_files_hold(tmp_path: Path) -> None:
         ({"rungs": []}, "name some of rnn"),
         ({"seeds": 0}, "--seeds 0"),
         ({"size": "huge"}, "small or full"),
-        ({"overrides": ["model.widht=3"]}, 'Did you mean "width"'),
+        ({"overrides": ["model.widht=3"]}, 'Did you mean "model.width"'),
         ({"overrides": ["lstn:model.width=3"]}, 'no rung "lstn"'),
         ({"overrides": ["lstm:search.length_penalty=3"]}, "the same for all rungs"),
         ({"overrides": ["lstm:data.max_length=3"]}, "the same for all rungs"),

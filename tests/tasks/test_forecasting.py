@@ -189,7 +189,7 @@ def test_recipes_that_do_not_fit_together() -> None:
         "data.series.test=0.85": "too little to train on",
         "data.train.grammar=en-fr": "not from text",
         "training.metric=bleu": "is not measured by task: forecasting",
-        "data.series.horizons=3": 'Did you mean "horizon"',
+        "data.series.horizons=3": 'Did you mean "data.series.horizon"',
     }.items():
         with pytest.raises(BadInput, match=words):
             recipes.read("forecast", [key])

@@ -41,7 +41,7 @@ READER = "model.reader={width: 32, heads: 4}"
         ("tag", ["data.train={source: a, target: b}"], ["task tagging learns from examples"]),
         ("answer", ["data.train.text=a.txt"], ["plain text is for language models", "task: answering"]),
         ("classify", ["data.train={examples: a, grammar: en}"], ["give exactly one of", "examples"]),
-        ("classify", ["data.train.fields.lable=2"], ["lable", '"label"']),
+        ("classify", ["data.train.fields.lable=2"], ["lable", '"data.train.0.fields.label"']),
         ("classify", ["data.train=null"], ["data.train"]),
         ("bert-tiny", ["data.documents=pages"], ["data.documents", "blank"]),
         ("answer", ["data.stride=0"], ["data.stride", "greater than or equal to 1"]),
@@ -57,7 +57,7 @@ READER = "model.reader={width: 32, heads: 4}"
         ("bert-tiny", ["masking.rate=0"], ["masking.rate", "greater than 0"]),
         ("bert-tiny", ["masking.rate=1"], ["masking.rate", "less than 1"]),
         ("bert-tiny", ["masking.sentences=nxet"], ["masking.sentences", "next"]),
-        ("bert-tiny", ["masking.whole_word=true"], ["whole_word", '"whole_words"']),
+        ("bert-tiny", ["masking.whole_word=true"], ["whole_word", '"masking.whole_words"']),
         # training
         ("tag", ["training.r_drop=1"], ["training.r_drop", "task: tagging"]),
         ("similarity", ["training.r_drop=1"], ["training.r_drop", "task: regression"]),
@@ -82,7 +82,11 @@ READER = "model.reader={width: 32, heads: 4}"
             ["model.width=32", READER, "model.tie_embeddings=all", "tokenizer.joint=true"],
             ["tie_embeddings: all", "reader"],
         ),
-        ("transformer-tiny", ["model.width=32", "model.reader={widht: 32}"], ["model.reader.widht", '"width"']),
+        (
+            "transformer-tiny",
+            ["model.width=32", "model.reader={widht: 32}"],
+            ["model.reader.widht", '"model.reader.width"'],
+        ),
         ("classify", ['start=""'], ["start"]),
     ],
 )

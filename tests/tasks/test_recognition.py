@@ -116,6 +116,14 @@ def test_pictures_of_files_are_learned_from_and_some_kept_back(tmp_path: Path, s
     assert sorted(kinds) == [0, 0, 1, 1, 1, 1]
 
 
+def test_one_picture_is_no_pictures(tmp_path: Path, seed: int) -> None:
+    said: list[str] = []
+    files = {"train": {"images": [str(written(tmp_path / "words", 2, seed))]}, "valid": None}
+    task = task_of(recipe_of(data=files), said)
+    assert any("1 training picture is kept back" in line for line in said)
+    assert task.sizes().startswith("1 picture, ")
+
+
 def test_texts_outside_the_charset_are_told_before_training(tmp_path: Path) -> None:
     grey = np.full((20, 40, 1), 90, np.uint8)
     write_text_images(tmp_path / "words", [(grey, "12"), (grey, "3€"), (grey, "한글"), (grey, "1234"), (grey, "7")])

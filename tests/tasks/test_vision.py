@@ -115,6 +115,22 @@ def test_the_last_image_of_a_class_is_never_kept_back(tmp_path: Path) -> None:
         task_of(recipe_of(folder))
 
 
+def test_one_image_is_no_images(tmp_path: Path) -> None:
+    said: list[str] = []
+    task = task_of(recipe_of(coloured(tmp_path / "train", 2, ["red", "blue"])), said)
+    assert "1 training image is kept back" in said[-1]
+    assert task.sizes() == "3 images of 2 classes, 1 for validation, 1 batch an epoch"
+
+
+def test_columns_are_asked_for_by_the_key_of_their_own_corpus(tmp_path: Path) -> None:
+    train = coloured(tmp_path / "train", 4)
+    (tmp_path / "unclear.csv").write_text("where,what\nimg/1,red\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"say its number: data\.train\.fields\.text=N$"):
+        task_of(recipe_of(tmp_path / "unclear.csv"))
+    with pytest.raises(BadInput, match=r"say its number: data\.valid\.fields\.text=N$"):
+        task_of(recipe_of(train, tmp_path / "unclear.csv"))
+
+
 def test_classes_that_do_not_fit(tmp_path: Path) -> None:
     train = coloured(tmp_path / "train", 4)
     valid = coloured(tmp_path / "valid", 2, ["red", "grean"])

@@ -162,6 +162,13 @@ def test_a_wrong_start_is_refused(place: Path, tmp_path: Path) -> None:
     shutil.copytree(place / "pretrained", bare)
     shutil.rmtree(bare / "checkpoints")
     task = build_task(with_start(labels(place)), torch.device("cpu"), lambda _: None)
+    with pytest.raises(BadInput, match=r"start: .*bare: the checkpoints that it had are gone"):
+        put_weights(task.objective.model, str(bare))
+    (bare / "last.json").unlink()
+    (bare / "best.json").unlink()
+    with pytest.raises(BadInput, match=r"start: .*bare: the checkpoints that it had are gone"):
+        put_weights(task.objective.model, str(bare))
+    (bare / "checkpoints").mkdir()  # so it is in a run that was ended before its first one
     with pytest.raises(BadInput, match="no checkpoint yet"):
         put_weights(task.objective.model, str(bare))
     smaller = labels(place, "model.width=32", "start=null")

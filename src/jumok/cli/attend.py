@@ -70,6 +70,8 @@ def attend(
                 raise BadInput(f"{option} is for translations, and {run} reads words in pictures")
         attend_pictures(run, given or [], out, layer, head, dark, device, drift, seed, as_json)
         return
+    if run is not None:
+        api.require_translation(run)  # first: what is said below of options and sentences is of no use to other runs
     if drift is not None or as_json:
         raise BadInput(f"{'--json' if drift is None else '--drift'} is for runs that read words in pictures")
     if not given or len(given) > 1:

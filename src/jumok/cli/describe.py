@@ -27,6 +27,11 @@ def describe(
         if overrides:
             raise BadInput(f"{what} is a run, whose model is as it is: keys can be changed for a recipe only")
         described = describe_run(Path(what))
+    elif "/" in what and not Path(what).exists():
+        raise BadInput(
+            f"there is no run folder {what}, and no recipe in a file of that name. Make a run with: jumok train RECIPE "
+            f"--run {what}. Recipes are listed by: jumok recipes"
+        )
     else:
         described = describe_recipe(recipe.read(what, overrides or []), Path(what).stem if "/" in what else what)
     if out is None:

@@ -64,7 +64,8 @@ def look(
     most: int | None = typer.Option(
         None,
         min=1,
-        help=f"Look at so many images at most, evenly of all. (default: distance {MOST:,}, filters {LEARNED_FROM:,})",
+        help=f"Look at so many images at most, evenly of all. (default: distance {MOST:,}, filters {LEARNED_FROM:,}, "
+        "maps all)",
     ),
     dark: bool = typer.Option(False, "--dark", help="A dark picture (.png, .svg)."),
     as_json: bool = typer.Option(False, "--json", help="Distance: print JSON."),
@@ -98,7 +99,8 @@ def look(
         raise BadInput("maps are drawn into a file: --out look.png (or .svg, .html, .json)")
     asked.check(out)
     model = _load(run, device)
-    names, pixels, _ = next(_batches(model, islice(open_images(images), MOST_IMAGES + 1), whole=True))
+    found = open_images(images) if most is None else _spread(images, most)
+    names, pixels, _ = next(_batches(model, islice(found, MOST_IMAGES + 1), whole=True))
     if isinstance(model, TextReader):
         typer.echo(write_word_maps(model, pixels, names, asked, out, dark))
     else:
@@ -168,9 +170,8 @@ def _load(run: Path, device: str) -> TrainedImageClassifier | TrainedTextReader:
     if isinstance(model, TrainedTextReader):
         word_looker(model.model)  # what has no attention is refused before any image is read
     elif not isinstance(model, TrainedImageClassifier):
-        raise BadInput(
-            f"{run} has learned {model.recipe.task}: to look at images, name a run of task: vision or recognition"
-        )
+        told = api.other_task(model.recipe.task, run)
+        raise BadInput(f"to look at images, name a run of task: vision or recognition. {run} has learned {told}")
     return model
 
 

@@ -51,7 +51,8 @@ def _load(run: Path, device: str) -> TrainedReader:
     _refuse_words_in_pictures(run)
     model = api.load(run, device)
     if not isinstance(model, api.TrainedReader):
-        raise BadInput(f"{run} has learned {model.recipe.task}: this needs a BERT, or a run that was made for reading")
+        told = api.other_task(model.recipe.task, run)
+        raise BadInput(f"this needs a BERT, or a run that was made for reading: {run} has learned {told}")
     require_numbers(model.model)
     return model
 

@@ -63,7 +63,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
                 tell()
         tell()
     if broken:
-        raise BadInput(f"{len(broken)} image{'s' * (len(broken) > 1)} could not be read (named above)")
+        raise BadInput(f"{len(broken)} input{'s' * (len(broken) > 1)} could not be read (named above)")
 
 
 def _images(paths: Sequence[str], broken: list[str]) -> Iterator[RawImage]:

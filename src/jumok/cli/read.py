@@ -77,7 +77,7 @@ def read(
         for name, one, box in _read(reader, images or [], boxes, way, broken):
             output.write([form.line(name, one, box)])  # at once: whatever happens next, what was read is not lost
     if broken:
-        what = "picture" if boxes is None else "box"
+        what = "input" if boxes is None else "box"  # not each of them is a picture: a pattern may match nothing
         count = f"{len(broken)} {what}{('s' if boxes is None else 'es') * (len(broken) > 1)}"
         raise BadInput(f"{count} could not be read (named above)")
 
@@ -215,18 +215,18 @@ def _opened(path: Path, broken: list[str]) -> Iterator[RawImage]:
 def _archive(path: Path) -> Iterable[RawImage] | None:
     """All pictures of an archive, or of the part of one that is named; None for all else, also for labels in it."""
     from jumok.data.images.archives import archive_kind
+    from jumok.data.images.csv_list import Unasked
     from jumok.data.images.raw import is_image_name
     from jumok.data.images.sources import existing
     from jumok.data.text_images.in_archives import ArchiveTexts
     from jumok.data.text_images.label_names import is_list_name
-    from jumok.recipe import FieldsSection
 
     place, part = existing(path)
     if not place.is_file() or is_image_name(place.name) or archive_kind(place) is None:
         return None
     if part and is_list_name(part[-1]):
         return None
-    return ArchiveTexts(place, part, FieldsSection(), None, labelled=False)
+    return ArchiveTexts(place, part, Unasked(), None, labelled=False)
 
 
 def _tell(error: BadInput, broken: list[str]) -> None:

@@ -88,7 +88,7 @@ class Distances:
         height, width = self.image
         lines = [
             f"How far {len(self.heads)} heads look: mean attention distance over {self.images:,} "
-            f"image{'s' * (self.images != 1)} of {height}×{width} pixels (max|Δ| {self.max_difference:.1e}).",
+            f"image{'s' * (self.images != 1)} of {height}×{width} pixels.",
             "",
             "layer   nearest    mean  farthest   share of the diagonal   CNN: field  if evenly",
         ]
@@ -101,6 +101,8 @@ class Distances:
         lines += [
             "",
             f"A head that looks at all patches alike: {self.uniform:.1f} pixels (of the image as the model sees it).",
+            "Largest difference between what the recorded weights give and what the model computes: "
+            f"{self.max_difference:.1e}.",
         ]
         return "\n".join(lines) + "\n"
 

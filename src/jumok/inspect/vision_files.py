@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ def write_maps(
     label = None if asked.label is None else label_number(asked.label, labels)
     check_view(model, last_layer(model) if asked.layer is None else asked.layer, asked.head)
     chances = predictions(model, images_BCHW)
-    said = [_told(row, labels) for row in chances]
+    said = [_told(row, labels, label) for row in chances]
     content: str | bytes
     if path.suffix.lower() == ".html":
         from jumok.inspect.vision_page import page
@@ -111,8 +111,16 @@ def write_maps(
             ]
             content = maps_as_json(facts, maps, heading)
         else:
-            legend = "relevance" if asked.kind == "gradient" else "attention"
-            content = drawn_maps(images_BCHW, names, said, maps, heading, path, legend, dark)
+            legend = "attention"
+            if asked.kind == "gradient":
+                legend = "relevance"
+                shares = [float(row.max() if label is None else row[label]) for row in chances]
+                maps = [
+                    [replace(one, name=f"{one.name} ({100 * share:.0f} %)") for one in found]
+                    for found, share in zip(maps, shares, strict=True)
+                ]
+            drawn = [_told(row, labels) for row in chances]
+            content = drawn_maps(images_BCHW, names, drawn, maps, heading, path, legend, dark)
     return write_told(path, content, names, said, heading)
 
 
@@ -145,12 +153,17 @@ def write_told(path: Path, content: str | bytes, names: Sequence[str], said: Seq
 
 
 def check_count(images: int, path: Path) -> None:
-    """Before any map is made: most of the time goes into them."""
+    """Before any map is made: most of the time goes into them. Nobody reads more than one image too many, so how many
+    there are is not known beyond that."""
     if path.suffix.lower() == ".html":
         if images != 1:
-            raise BadInput(f"--out {path}: a page is about one image, and {images} are given. Give one, or draw a .png")
+            count = str(images) if images <= MOST_IMAGES else f"more than {MOST_IMAGES}"
+            raise BadInput(f"--out {path}: a page is about one image, and {count} are given. Give one, or draw a .png")
     elif images > MOST_IMAGES:
-        raise BadInput(f"{images} images are too many for one picture (at most {MOST_IMAGES}): draw fewer at once")
+        raise BadInput(
+            f"more than {MOST_IMAGES} images are too many for one picture. Name fewer, or have some of them chosen, "
+            f"evenly: --most {MOST_IMAGES}"
+        )
 
 
 def _maps(
@@ -189,9 +202,11 @@ def label_number(label: str, labels: Sequence[str]) -> int:
     return list(labels).index(label)
 
 
-def _told(chances: Weights, labels: Sequence[str]) -> str:
+def _told(chances: Weights, labels: Sequence[str], asked: int | None = None) -> str:
+    """What the model says; and of a label that was asked for and is another one, its share."""
     best = int(chances.argmax())
-    return f"{labels[best]} {100 * chances[best]:.0f} %"
+    numbers = [best] if asked in (None, best) else [best, asked]
+    return ", ".join(f"{labels[number]} {100 * chances[number]:.0f} %" for number in numbers)
 
 
 # ---------------------------------------------------------------- beyond one image

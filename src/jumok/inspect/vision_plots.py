@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -157,8 +158,8 @@ def _distances(found: Distances, network: str, dark: bool) -> Any:
     dots.set_label("a head of this model; the line is the mean of a layer")
     highest = max(found.uniform, *found.field_distances, *map(max, values))
     axes.set_ylim(0, highest * 1.14)
-    axes.set_xlim(-0.5, found.layers - 0.5)
-    _fields(axes, found, orange)
+    axes.set_xlim(-0.5, found.layers - 0.2)  # to the right of the last point stands how wide its field is
+    _fields(axes, found, orange, paper)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 5, 10]))
     step = max(1, found.layers // 16)
     axes.set_xticks(layers[::step])
@@ -181,11 +182,17 @@ def _over(divisor: float) -> Any:
     return lambda value: value / divisor
 
 
-def _fields(axes: Any, found: Distances, shade: str) -> None:
-    """The receptive field in pixels, beside each of its points."""
+def _fields(axes: Any, found: Distances, shade: str, paper: str) -> None:
+    """The receptive field in pixels, beside each of its points: the line only rises, so there is room to the right and
+    below it, or, where the axis is near, to the left and above. What else passes there is kept off by a rim of the
+    paper's colour."""
+    top = axes.get_ylim()[1]
+    rim = [withStroke(linewidth=2, foreground=paper)]
     step = max(1, found.layers // 12)
     for layer in range(0, found.layers, step):
+        is_low = found.field_distances[layer] < 0.06 * top
         axes.annotate(
             f"{found.fields[layer]} px", (layer, found.field_distances[layer]), textcoords="offset points",
-            xytext=(0, -11), fontsize=7, color=shade, ha="center",
+            xytext=(0, 5) if is_low else (2, -11), ha="right" if is_low else "left",
+            fontsize=7, color=shade, path_effects=rim, zorder=4,
         )  # fmt: skip

@@ -40,7 +40,7 @@ def place_of(run: RunFolder, engine: str, precision: str) -> Path:
 def best_checkpoint(run: RunFolder, say: Say) -> Path:
     found = checkpoint.newest_good(run, say, prefer="best")
     if found is None:
-        raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
+        raise BadInput(checkpoint.why_none(run))
     return found
 
 

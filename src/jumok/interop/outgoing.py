@@ -57,7 +57,7 @@ def load_run(run: RunFolder, model: nn.Module) -> tuple[int, list[str]]:
     said: list[str] = []
     found = checkpoint.newest_good(run, said.append, prefer="best")
     if found is None:
-        raise BadInput(f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}")
+        raise BadInput(checkpoint.why_none(run))
     try:
         weights = {name: tensor.float() for name, tensor in load_file(found / checkpoint.MODEL).items()}
     except (SafetensorError, OSError, ValueError, TypeError, RuntimeError, KeyError) as error:

@@ -15,7 +15,7 @@ from jumok.recipe.models import (
     TransformerSection,
     VitSection,
 )
-from jumok.recipe.reading import about, assign, check, names, read, task_of
+from jumok.recipe.reading import about, assign, check, names, read, task_of, yaml_fault
 from jumok.recipe.recognition import CharsetSection, RecognizerSection, Rendering
 from jumok.recipe.sections import (
     Corpus,
@@ -37,5 +37,5 @@ __all__ = [
     "Masking", "ModelSection", "Recipe", "RecognizerSection", "RecurrentLanguageSection", "RecurrentReaderSection",
     "Rendering", "Search", "Section", "Seq2SeqSection", "SeriesSection", "TokenizerSection", "Training",
     "TransformerLanguageSection", "TransformerSection", "VitSection", "about", "assign", "check", "dump", "explain",
-    "names", "read", "task_of",
+    "names", "read", "task_of", "yaml_fault",
 ]  # fmt: skip

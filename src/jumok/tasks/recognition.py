@@ -192,8 +192,9 @@ class RecognitionTask:
             )
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
         kept = np.sort(source.numbers[Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(count))])
+        many = "pictures are" if count > 1 else "picture is"
         few = "" if count >= FEW else FEW_SAY_LITTLE
-        say(f"no validation data given: {count} training pictures are kept back for it{few}")
+        say(f"no validation data given: {count:,} training {many} kept back for it{few}")
         rest = np.setdiff1d(source.numbers, kept)
         return Pictured(source.store, source.ids, source.lengths, rest), Pictured(
             source.store, source.ids, source.lengths, kept
@@ -218,7 +219,7 @@ class RecognitionTask:
     def sizes(self) -> str:
         files = sum(len(source.numbers) for source in self.sources if isinstance(source, Pictured))
         kept = sum(len(one) if isinstance(one, PicturedWords) else len(one.numbers) for one in self.held)
-        parts = [f"{files:,} pictures"] if files else []
+        parts = [f"{files:,} picture{'s' * (files != 1)}"] if files else []
         if self.words is not None:
             parts.append(f"words rendered in {len(self.words.faces)} fonts")
         return f"{' and '.join(parts)}, {len(self.charset.characters):,} characters, {kept:,} for validation"

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from jumok.data.images.augment import Augment
 from jumok.data.images.batch import ImageBatch
+from jumok.data.images.csv_list import KEY
 from jumok.data.images.drawn import Drawn
 from jumok.data.images.mixing import Mix
 from jumok.data.images.order import Order
@@ -140,8 +141,8 @@ class VisionTask:
             )
         kept = np.sort(np.array(chosen))
         few = "" if len(kept) >= FEW else FEW_SAY_LITTLE
-        images = f"{len(kept)} training image{'s are' if len(kept) > 1 else ' is'}"
-        say(f"no validation data given: {images} kept back for it{few}")
+        many = "images are" if len(kept) > 1 else "image is"
+        say(f"no validation data given: {len(kept):,} training {many} kept back for it{few}")
         return np.setdiff1d(np.arange(size), kept), kept
 
     @property
@@ -159,7 +160,7 @@ class VisionTask:
     def sizes(self) -> str:
         learned = sum(len(order.numbers) for order in self.plan.layouts if isinstance(order, Order))
         kept, batches = sum(len(numbers) for _, _, numbers in self.held), self.plan.batches_per_epoch
-        said = f"{learned:,} images of {self.classes.size} classes, {kept:,} for validation"
+        said = f"{learned:,} image{'s' * (learned != 1)} of {self.classes.size} classes, {kept:,} for validation"
         return f"{said}, {batches:,} batch{'es' * (batches > 1)} an epoch"
 
     def batches(self, update: int, only: Sequence[int] | None = None) -> list[ImageBatch]:
@@ -195,4 +196,7 @@ def source_of(corpus: Corpus, part: str, size: int) -> ImageSource:
     """The images that a recipe names: files, or those drawn in the model's own size."""
     if corpus.drawn is not None:
         return Drawn(corpus.pairs, corpus.split or part, size)
-    return open_images(corpus.images, corpus.fields)
+    try:
+        return open_images(corpus.images, corpus.fields)
+    except BadInput as error:  # the columns of images to validate on are said by keys of their own
+        raise BadInput(str(error).replace(KEY, f"data.{part}.fields")) from None

@@ -284,6 +284,17 @@ def newest_good(run: RunFolder, say: Say, prefer: str | None = None, ranks: Rank
     return None
 
 
+def why_none(run: RunFolder) -> str:
+    """What there is to say where `newest_good` finds nothing: none was written yet, or those that were are gone."""
+    had_some = run.pointed("last") is not None or run.pointed("best") is not None
+    if had_some or (not run.checkpoints.is_dir() and run.events()):
+        return (
+            f"{run.path}: the checkpoints that it had are gone ({run.checkpoints} holds none). Put them back from a "
+            "copy, or train again into another folder"
+        )
+    return f"{run.path} has no checkpoint yet. Go on with: jumok train --resume --run {run.path}"
+
+
 def go_back(run: RunFolder, most: int, ranks: Ranks) -> Path | None:
     """The newest good checkpoint of at most so many updates, for the run to go on from there. Those after it are
     removed: the run will reach their updates by another way."""

@@ -86,7 +86,9 @@ class RunFolder:
         origin = str(self.recipe_file)
         try:
             raw = yaml.safe_load(self.recipe_file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        except yaml.YAMLError as error:
+            raise BadInput(f"{origin}{recipes.yaml_fault(error)}") from None
+        except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{origin} cannot be read: {error}") from None
         if not isinstance(raw, dict):
             raise BadInput(f"{origin} is damaged: it holds no keys")

@@ -136,7 +136,7 @@ def put_weights(model: nn.Module, start: str) -> int:
     folder = RunFolder.open(Path(start))
     found = checkpoint.newest_good(folder, lambda message: None, prefer="best")
     if found is None:
-        raise BadInput(f"start: {start} has no checkpoint yet")
+        raise BadInput(f"start: {checkpoint.why_none(folder)}")
     theirs, ours = load_file(found / checkpoint.MODEL), model.state_dict()
     readers = [{name for name in state if name.startswith(READER)} for state in (theirs, ours)]
     if readers[0] != readers[1]:

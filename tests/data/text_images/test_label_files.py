@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from jumok.data.images.csv_list import Unasked
 from jumok.data.readers import text_lines
 from jumok.data.text_images.label_files import read_labels
 from jumok.errors import BadInput
@@ -144,7 +145,7 @@ def test_blank_lines_at_the_end_are_nothing() -> None:
         (
             "x.txt",
             "1.png\ta\tx\n2.png\tb\ty\n",
-            r'x\.txt, line 1: which column is the text\? .*2 "x"\. Name the columns',
+            r'line 1: which column is the text\? .*2 "x"\. Name the .* data\.train\.fields\.text=N \(the path\)',
         ),
         ("x.tsv", "a\tb\tpath\n1\t2\n", r"x\.tsv, line 2: 2 columns where 3 are expected"),
         ("x.csv", "1.png,a\n2.png\n", r"x\.csv, line 2: 1 column where the first row has 2"),
@@ -161,7 +162,11 @@ def test_blank_lines_at_the_end_are_nothing() -> None:
             '{"path": "1.png", "text": "a"}\n{"text": "b"}',
             r"x\.jsonl, line 2: the path of the picture is missing",
         ),
-        ("x.jsonl", '{"where": "1.png", "text": "a"}', r"x\.jsonl, line 1: which key is the path .*where, text"),
+        (
+            "x.jsonl",
+            '{"where": "1.png", "text": "a"}',
+            r"x\.jsonl, line 1: which key is the path .*where, text.* data\.train\.fields\.text=NAME",
+        ),
         ("x.jsonl", '{"path": "1.png", "text": null}', r'x\.jsonl, line 1: "text" is null, not text'),
         ("x.jsonl", '{"path": "1.png", "text": "\\ud800"}', r"x\.jsonl, line 1: .*surrogate"),
         ("x.jsonl", '{"path": "1.png"', r"x\.jsonl, line 1, column 17: not JSON"),
@@ -179,7 +184,12 @@ def test_faults_are_told_with_their_line(file: str, text: str | bytes, words: st
     ("file", "text", "fields", "words"),
     [
         ("x.csv", "path,text\n1.png,a\n", FieldsSection(label="txet"), r'no column "txet"\. Did you mean "text"\?'),
-        ("x.csv", "path,text\n1.png,a\n", FieldsSection(label=2), r"fields\.label: no column 2: there are 2"),
+        (
+            "x.csv",
+            "path,text\n1.png,a\n",
+            FieldsSection(label=2),
+            r"data\.train\.fields\.label: no column 2: there are 2",
+        ),
         ("x.csv", "1.png,a\n", FieldsSection(label="text"), r'fields\.label: no header, so "text" cannot be found'),
         (
             "x.csv",
@@ -195,6 +205,8 @@ def test_faults_are_told_with_their_line(file: str, text: str | bytes, words: st
             r'there is no key "tt"\. Did you mean "t"',
         ),
         ("x.jsonl", '{"path": "1.png"}', FieldsSection(label="path"), r'path and text are the same key, "path"'),
+        ("x.jsonl", '{"where": "1.png"}', Unasked(), r"There are: where\. Call it path$"),
+        ("x.txt", "1.png\ta\tx\n2.png\tb\ty\n", Unasked(), r"Name the columns path and text in a first line$"),
     ],
 )
 def test_faults_of_fields_are_told(file: str, text: str, fields: FieldsSection, words: str) -> None:

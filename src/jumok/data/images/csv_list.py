@@ -32,8 +32,13 @@ LABELS = (
     "label", "class", "target", "labels", "class_name", "category", "label_name", "category_name",
     "라벨", "레이블", "분류", "클래스",
 )  # fmt: skip
+KEY = "data.train.fields"
 LOOKED_AT = 50  # rows, to see whether the first is one of them
 PATH_LIKE = re.compile(r"[/\\]|\.[^\W\d_]\w*$")
+
+
+class Unasked(FieldsSection):
+    """Of commands that only look at images: they have no key that says which column is which."""
 
 
 class ListedImages:
@@ -45,7 +50,7 @@ class ListedImages:
         self._table, self.where = table, where
         self._rows: list[tuple[str, str | None]] = []
         signs = []
-        for line, name, label in _cells(table, fields or FieldsSection()):
+        for line, name, label in _cells(table, fields or Unasked()):
             signs.append(self._checked(line, name))
             self._rows.append((name, label))
         self.key = key_of("list", [os.path.abspath(table), stamp(table), *signs, *self._rows])
@@ -171,17 +176,18 @@ def _columns(
     path = None if fields.text is None else place_of(where, fields.text, first, names, "text")
     label = None if fields.label is None else place_of(where, fields.label, first, names, "label")
     if path is None and names is not None:
-        path = known_place(where, PATHS, names, "text")
+        path = known_place(where, PATHS, names, "text", fields)
     if path is None:
         looks = _paths(first, following) if names is None else []
         if len(looks) != 1 and len(first) > 1:
+            by_number = "" if isinstance(fields, Unasked) else f", or say its number: {KEY}.text=N"
             raise BadInput(
                 f"{where}: which column is the path of the image? There are: {shown_cells(first)}. Name it path in a "
-                "header, or say its number: fields.text=N"
+                f"header{by_number}"
             )
         path = looks[0] if looks else 0
     if label is None and names is not None:
-        label = known_place(where, LABELS, names, "label")
+        label = known_place(where, LABELS, names, "label", fields)
     if label is None and names is None and len(first) == 2:
         label = 1 - path
     if label == path:
@@ -204,17 +210,18 @@ def place_of(where: str, column: int | str, first: Sequence[str], names: list[st
     if isinstance(column, int) or column.strip().isdecimal():
         if 0 <= int(column) < len(first):
             return int(column)
-        raise BadInput(f"{where}: fields.{role}: no column {column}: there are {len(first)}, counted from 0")
+        raise BadInput(f"{where}: {KEY}.{role}: no column {column}: there are {len(first)}, counted from 0")
     if names is None:
-        raise BadInput(f'{where}: fields.{role}: no header, so "{column}" cannot be found: say its number, from 0')
-    raise BadInput(f'{where}: fields.{role}: the header has no column "{column}".{did_you_mean(column, names)}')
+        raise BadInput(f'{where}: {KEY}.{role}: no header, so "{column}" cannot be found: say its number, from 0')
+    raise BadInput(f'{where}: {KEY}.{role}: the header has no column "{column}".{did_you_mean(column, names)}')
 
 
-def known_place(where: str, known: Sequence[str], names: list[str], role: str) -> int | None:
+def known_place(where: str, known: Sequence[str], names: list[str], role: str, fields: FieldsSection) -> int | None:
     """The best known name among the columns."""
     for name in known:
         if names.count(name) > 1:
-            raise BadInput(f'{where}: two columns are called "{name}": say which by its number: fields.{role}=N')
+            by_number = "" if isinstance(fields, Unasked) else f", or say which by its number: {KEY}.{role}=N"
+            raise BadInput(f'{where}: two columns are called "{name}": let one only be called so{by_number}')
         if name in names:
             return names.index(name)
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jumok.data.images.csv_list import PATHS, known_place, place_of, shown_cells
+from jumok.data.images.csv_list import KEY, PATHS, Unasked, known_place, place_of, shown_cells
 from jumok.data.images.raw import is_image_name
 from jumok.data.json_values import named_items
 from jumok.data.table_rows import Row
@@ -22,10 +22,6 @@ TEXTS = (
     "text", "label", "word", "words", "transcription", "transcript", "ground_truth", "gt", "string", "caption",
     "labels", "target", "텍스트", "글자", "단어", "라벨", "레이블", "정답",
 )  # fmt: skip
-HOW = (
-    "Name the columns path and text in a first line, or say their numbers, from 0: fields.text=N (the path) and "
-    "fields.label=N (the text)"
-)
 
 
 class Columns(NamedTuple):
@@ -48,14 +44,16 @@ def find_columns(file: str, head: Sequence[Row], fields: FieldsSection, tabs: bo
     path = None if fields.text is None else place_of(where, fields.text, first, names, "text")
     text = None if fields.label is None else place_of(where, fields.label, first, names, "label")
     if path is None:
-        path = _path_by_cells(rows, width, text) if names is None else known_place(where, PATHS, names, "text")
+        path = _path_by_cells(rows, width, text) if names is None else known_place(where, PATHS, names, "text", fields)
     if path is None:
-        raise BadInput(f"{where}: which column is the path of the picture? There are: {shown_cells(first)}. {HOW}")
+        raise BadInput(
+            f"{where}: which column is the path of the picture? There are: {shown_cells(first)}. {_how(fields)}"
+        )
     if text is None and names is not None:
-        text = known_place(where, TEXTS, names, "label")
+        text = known_place(where, TEXTS, names, "label", fields)
     elif text is None:
         if width > 2:
-            raise BadInput(f"{where}: which column is the text? There are: {shown_cells(first)}. {HOW}")
+            raise BadInput(f"{where}: which column is the text? There are: {shown_cells(first)}. {_how(fields)}")
         text, width = 1 - path, 2
     if path == text:
         raise BadInput(f"{where}: path and text are the same column, {path}. There are: {shown_cells(first)}")
@@ -67,17 +65,26 @@ def find_keys(where: str, row: dict[str, Any], fields: FieldsSection) -> tuple[s
     known = [key for key, _ in named_items(row)]
     for role, said in (("text", fields.text), ("label", fields.label)):
         if said is not None and str(said) not in row:
-            raise BadInput(f'{where}: fields.{role}: there is no key "{said}".{did_you_mean(str(said), known)}')
+            raise BadInput(f'{where}: {KEY}.{role}: there is no key "{said}".{did_you_mean(str(said), known)}')
     path = _known_key(PATHS, known) if fields.text is None else str(fields.text)
     text = _known_key(TEXTS, known) if fields.label is None else str(fields.label)
     if path is None:
+        by_name = (
+            "" if isinstance(fields, Unasked) else f", or name it: {KEY}.text=NAME (and {KEY}.label=NAME, the text)"
+        )
         raise BadInput(
-            f"{where}: which key is the path of the picture? There are: {', '.join(known[:20])}. Call it path, or name "
-            "it: fields.text=KEY (and fields.label=KEY for the text)"
+            f"{where}: which key is the path of the picture? There are: {', '.join(known[:20])}. Call it path{by_name}"
         )
     if path == text:
         raise BadInput(f'{where}: path and text are the same key, "{path}"')
     return path, text
+
+
+def _how(fields: FieldsSection) -> str:
+    told = "Name the columns path and text in a first line"
+    if isinstance(fields, Unasked):
+        return told
+    return f"{told}, or say their numbers, from 0: {KEY}.text=N (the path) and {KEY}.label=N (the text)"
 
 
 def _is_header(first: Sequence[str], fields: FieldsSection) -> bool:

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from jumok.data.compression import open_file
 from jumok.data.images.archives import archive_kind, beginning
+from jumok.data.images.csv_list import Unasked
 from jumok.data.images.picture import is_picture
 from jumok.data.images.raw import is_image_name
 from jumok.data.images.sources import CountingSource, OpenedImages, existing
@@ -49,7 +50,7 @@ def open_text_images(paths: Sequence[str | Path], fields: FieldsSection | None =
     """Find out what the paths are. Labels are read and their pictures looked for; no picture is decoded."""
     if not paths:
         raise BadInput("no pictures were given: name a folder or zip with a labels file, an LMDB, or a picture")
-    return OpenedTextImages([_open(Path(path), fields or FieldsSection()) for path in paths])
+    return OpenedTextImages([_open(Path(path), fields or Unasked()) for path in paths])
 
 
 def _open(path: Path, fields: FieldsSection) -> TextSource:
