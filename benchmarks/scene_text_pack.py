@@ -3,7 +3,7 @@
     python benchmarks/scene_text_pack.py pack --python 3.12 [--fonts .device-fonts] [--words .device-scene]
     python benchmarks/scene_text_pack.py unpack --out FOLDER
 
-`pack`, where the fonts and word lists were made (scene_text_fonts.py, scene_text_words.py), writes `.device-pack`: them,
+`pack`, where the fonts and word lists were made (scene_text_fonts.py, scene_text_words.py), writes `.device-pack`: them
 and the packages that a machine with PyTorch may lack. `unpack`, there, needs Python alone: it lays FOLDER/{src,deps,
 fonts,words}, with a copy of the project, as the tree that it came in may be laid anew while a training reads it.
 """
@@ -19,8 +19,11 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = """pydantic pydantic-core annotated-types typing-inspection typing-extensions pooch platformdirs rapidfuzz
-fonttools zstandard pyyaml pytest pluggy iniconfig packaging pytest-xdist execnet""".split()
+PACKAGES = [
+    *("pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions"),
+    *("pooch", "platformdirs", "rapidfuzz", "fonttools", "zstandard", "pyyaml"),
+    *("pytest", "pluggy", "iniconfig", "packaging", "pytest-xdist", "execnet"),
+]
 OF_THE_PROJECT = ["src", "benchmarks", "tests", "pyproject.toml", "Makefile"]
 PACK = ".device-pack"
 
