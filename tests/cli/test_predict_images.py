@@ -68,6 +68,15 @@ def test_files_and_folders(place: Path, tmp_path: Path) -> None:
     assert jumok("predict", "--run", place / "run", cache=place / "cache", given=piped).stdout == told.stdout
 
 
+def test_of_an_animation_the_first_picture_counts_and_that_is_told(place: Path, tmp_path: Path) -> None:
+    noise = np.random.default_rng(4).integers(0, 255, (2, 24, 24, 3), dtype=np.uint8)
+    first, second = (Image.fromarray(frame) for frame in noise)
+    first.save(tmp_path / "moves.gif", save_all=True, append_images=[second])
+    result = jumok("predict", "--run", place / "run", tmp_path / "moves.gif", cache=place / "cache")
+    assert result.returncode == 0, result.stderr
+    assert "moves.gif has more pictures than one: its first was looked at" in result.stderr
+
+
 def test_json_and_csv(place: Path, tmp_path: Path) -> None:
     image("rot").save(tmp_path / "a,b.png")
     told = jumok("predict", "--run", place / "run", tmp_path / "a,b.png", "--json", "--best", 2, cache=place / "cache")

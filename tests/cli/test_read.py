@@ -213,6 +213,19 @@ def test_what_cannot_be_read_is_told_and_the_others_are_read(jumok: Any, tmp_pat
     assert "no image in it" in err
 
 
+def test_of_an_animation_the_first_picture_is_read_and_that_is_told(jumok: Any, tmp_path: Path) -> None:
+    words = [a_word() for _ in range(2)]
+    files = write_striped(tmp_path / "words", words)
+    frames = [Image.open(file) for file in files]
+    frames[0].save(tmp_path / "moves.png", save_all=True, append_images=frames[1:])
+    code, out, err = jumok(tmp_path / "moves.png")
+    assert (code, rows(out)[0][1]) == (0, words[0])
+    assert err == f"note: {tmp_path / 'moves.png'} has more pictures than one: its first was looked at\n"
+    code, _, err = jumok(tmp_path / "moves.png", files[0], tmp_path / "moves.png")
+    assert (code, err.count("note:")) == (0, 1)
+    assert "2 files have more pictures than one" in err
+
+
 def test_tall_pictures(jumok: Any, tmp_path: Path) -> None:
     word = a_word(5)
     Image.fromarray(np.rot90(striped(word, (20, 90)))).save(tmp_path / "tall.png")

@@ -209,14 +209,23 @@ def test_seeds_of_any_size_and_labels_that_are_missing(tmp_path: Path) -> None:
         task_of(recipe_of(data={"train": {"images": [str(tmp_path / "words")]}, "valid": None}))
 
 
-def test_words_that_columns_cannot_say_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({}, "1 picture cannot be learned from by CTC: equal"),
+        ({"decoder": "permuted"}, "1 picture cannot be learned from by CTC (the decoder beside it can): equal"),
+        ({"decoder": "permuted", "ctc": 0.0}, None),
+    ],
+)
+def test_words_that_columns_cannot_say_are_told(keys: dict[str, Any], told: str | None, tmp_path: Path) -> None:
     grey = np.full((20, 40, 1), 90, np.uint8)
     texts = ["1111111", "1212121", "11", "777777"]  # 13, 7, 3 and 11 columns
     write_text_images(tmp_path / "words", [(grey, text) for text in texts])
     said: list[str] = []
     files = {"train": {"images": [str(tmp_path / "words")]}, "valid": {"rendered": "words", "pairs": 5}}
-    task_of(recipe_of(data=files, model={"max_length": 7}), said)
-    assert any("1 picture cannot be learned from by CTC" in line for line in said)
+    task_of(recipe_of(data=files, model={"max_length": 7, "decoder_heads": 2, **keys}), said)
+    assert [line for line in said if "by CTC" in line and (told is None or told not in line)] == []
+    assert any("by CTC" in line for line in said) == (told is not None)
 
 
 def test_the_doctor_does_not_count_what_has_no_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

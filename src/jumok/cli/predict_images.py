@@ -29,6 +29,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
     import numpy as np
 
     from jumok import api
+    from jumok.cli.predict_notes import Animated
     from jumok.data.images.picture import BadPicture
     from jumok.inspect.healthy import require_numbers
     from jumok.streaming import open_output
@@ -39,6 +40,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
     require_numbers(model.model)
     best = min(best, len(model.labels))
     broken: list[str] = []
+    animated = Animated()
     with open_output(None) as output:
         if as_csv:
             ranks = range(1, best + 1)
@@ -53,7 +55,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
                 names.clear()
                 pictures.clear()
 
-        for image, made in model.prepared(_images(paths, broken)):
+        for image, made in model.prepared(animated.seen(_images(paths, broken))):
             if isinstance(made, BadPicture):
                 _tell_broken(made, broken)
                 continue
@@ -62,6 +64,7 @@ def predict_images(run: Path, paths: Sequence[str], best: int, as_json: bool, as
             if len(pictures) == AT_ONCE:
                 tell()
         tell()
+    animated.tell()
     if broken:
         raise BadInput(f"{len(broken)} input{'s' * (len(broken) > 1)} could not be read (named above)")
 

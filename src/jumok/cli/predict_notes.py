@@ -1,14 +1,15 @@
-"""What must be known of texts besides what a model says about them: gathered on the way, told once on stderr."""
+"""What must be known of texts and pictures besides what a model says about them: gathered on the way, told once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
     from jumok.api import TrainedReader
+    from jumok.data.images.raw import RawImage
     from jumok.tasks.classifier import Text
     from jumok.text.tokenizer import Tokenizer
 
@@ -51,6 +52,32 @@ class Cut:
         if self.cut:
             key = "data.window" if self.model.recipe.task == "pretraining" else "data.max_length"
             typer.echo(f"note: {about_cut(self.cut, self.count, self.model.limit, key)}", err=True)
+
+
+class Animated:
+    """Pictures behind which others follow, in animations and files of several pages: nobody looks at those."""
+
+    def __init__(self) -> None:
+        self.count, self.first = 0, ""
+
+    def seen(self, images: Iterable[RawImage]) -> Iterator[RawImage]:
+        """The same images, looked at on their way."""
+        from jumok.data.images.picture import is_animated
+
+        for image in images:
+            if is_animated(image):
+                self.first = self.first or image.name
+                self.count += 1
+            yield image
+
+    def tell(self) -> None:
+        from jumok.data.images.raw import shown
+
+        if self.count == 1:
+            typer.echo(f"note: {shown(self.first)} has more pictures than one: its first was looked at", err=True)
+        elif self.count:
+            which = f"{self.count:,} files have more pictures than one ({shown(self.first)} is the first of them)"
+            typer.echo(f"note: {which}: of each, its first was looked at", err=True)
 
 
 class Tabs:

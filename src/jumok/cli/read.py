@@ -20,6 +20,7 @@ from jumok.cli.typed import options_as_typed
 from jumok.errors import BadInput
 
 if TYPE_CHECKING:
+    from jumok.cli.predict_notes import Animated
     from jumok.data.images.raw import RawImage
     from jumok.tasks.text_reader import Read, TextReader
 
@@ -52,6 +53,7 @@ def read(
 ) -> None:
     """Read the word in each picture: its name, the text, and how sure the model is."""
     from jumok import api
+    from jumok.cli.predict_notes import Animated
     from jumok.inspect.healthy import require_numbers
     from jumok.layers.packed import known_precision
     from jumok.streaming import open_output
@@ -71,11 +73,13 @@ def read(
     with options_as_typed("fast", "sure", "beam", "precision"):
         reader.check(way)
     broken: list[str] = []
+    animated = Animated()
     with open_output(None) as output:
         if as_csv:
             output.write([form.head()])
-        for name, one, box in _read(reader, images or [], boxes, way, broken):
+        for name, one, box in _read(reader, images or [], boxes, way, broken, animated):
             output.write([form.line(name, one, box)])  # at once: whatever happens next, what was read is not lost
+    animated.tell()
     if broken:
         what = "input" if boxes is None else "box"  # not each of them is a picture: a pattern may match nothing
         count = f"{len(broken)} {what}{('s' if boxes is None else 'es') * (len(broken) > 1)}"
@@ -83,29 +87,31 @@ def read(
 
 
 def _read(
-    reader: TextReader, paths: Sequence[str], boxes: Path | None, way: Any, broken: list[str]
+    reader: TextReader, paths: Sequence[str], boxes: Path | None, way: Any, broken: list[str], animated: Animated
 ) -> Iterator[tuple[str, Read, Any]]:
     """Names, what was read, and the boxes where there are some."""
     from jumok.data.images.picture import BadPicture
 
     given: list[Any] = []  # the boxes of those that the reader has taken
-    groups = _groups(paths, broken) if boxes is None else [_boxed(reader, paths[0], boxes, given, broken)]
+    groups = _groups(paths, broken) if boxes is None else [_boxed(reader, paths[0], boxes, given, broken, animated)]
     for group in groups:
-        for number, seen in enumerate(reader.stream(group, way)):
+        for number, seen in enumerate(reader.stream(group if boxes is not None else animated.seen(group), way)):
             if isinstance(seen.read, BadPicture):
                 _tell(seen.read, broken)
             else:
                 yield seen.image.name, seen.read, given[number] if boxes is not None else None
 
 
-def _boxed(reader: TextReader, path: str, file: Path, given: list[Any], broken: list[str]) -> Iterator[RawImage]:
+def _boxed(
+    reader: TextReader, path: str, file: Path, given: list[Any], broken: list[str], animated: Animated
+) -> Iterator[RawImage]:
     from jumok.data.images.folders import read_file
     from jumok.data.images.raw import RawImage, shown
     from jumok.data.text_images.boxes import BadBox, boxed, read_boxes
 
     boxes = read_boxes(file)
     page = RawImage(shown(path), None, read_file(Path(path)))
-    for found in boxed(page, boxes, reader.model.section.channels, shown(file)):
+    for found in boxed(next(animated.seen([page])), boxes, reader.model.section.channels, shown(file)):
         if isinstance(found, BadBox):
             _tell(found, broken)
             continue

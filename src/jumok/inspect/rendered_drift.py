@@ -68,7 +68,7 @@ class Drift:
     @property
     def verdict(self) -> str:
         if self.mean.low <= self.uniform <= self.mean.high:
-            return "it is that of maps which are the same everywhere"
+            return "it is as large as that of maps which are the same everywhere"
         if math.isfinite(self.slope.low) and self.slope.low > 0:
             return "it grows along the word"
         if math.isfinite(self.slope.high) and self.slope.high < 0:

@@ -141,6 +141,11 @@ class RecognizerSection(Section):
         """Places that CTC can write to, one beside the other."""
         return self.image[1] // self.patch[1] if self.encoder == "vit" else self.image[1] // 4
 
+    @property
+    def writes_columns(self) -> bool:
+        """Whether there is a CTC head, alone or beside a decoder."""
+        return self.decoder == "ctc" or (self.decoder == "permuted" and self.ctc > 0)
+
     @model_validator(mode="after")
     def _possible(self) -> RecognizerSection:
         if self.encoder == "vit":
@@ -154,8 +159,7 @@ class RecognizerSection(Section):
             raise ValueError("model: image of a recurrent encoder: the height must be a multiple of 16, the width of 4")
         if self.encoder == "recurrent" and self.width % 2:
             raise ValueError(f"model: width {self.width} must be even: two directions share it")
-        writes_columns = self.decoder == "ctc" or (self.decoder == "permuted" and self.ctc)
-        if writes_columns and self.columns < self.max_length:
+        if self.writes_columns and self.columns < self.max_length:
             head = ", or no CTC head (ctc: 0)" * (self.decoder == "permuted")
             raise ValueError(
                 f"model: {self.columns} columns cannot hold max_length {self.max_length} characters: "

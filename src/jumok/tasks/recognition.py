@@ -147,10 +147,11 @@ class RecognitionTask:
             say(note)
         store = open_store(Labelled(source), section.image, section.channels, recipe.data.resize, say)
         found = pictured(store, self.charset, section.max_length, recipe.charset.outside == "skip", say)
-        if section.decoder == "ctc" and (count := found.unsayable(section.columns)):
+        if section.writes_columns and (count := found.unsayable(section.columns)):
+            head = " (the decoder beside it can)" * (section.decoder != "ctc")
             say(
-                f"{count:,} picture{'s' * (count > 1)} cannot be learned from by CTC: equal letters side by side need "
-                f"a column between them, and there are {section.columns}. A wider model.image has more"
+                f"{count:,} picture{'s' * (count > 1)} cannot be learned from by CTC{head}: equal letters side by side "
+                f"need a column between them, and there are {section.columns}. A wider model.image has more"
             )
         return found
 

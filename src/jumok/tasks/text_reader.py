@@ -91,7 +91,7 @@ class TextReader:
     @property
     def has_fast(self) -> bool:
         """Whether the model has a CTC head beside its decoder."""
-        return self.model.section.decoder == "permuted" and self.model.section.ctc > 0
+        return self.model.section.writes_columns and self.model.section.decoder != "ctc"
 
     @property
     def has_int8(self) -> bool:

@@ -120,9 +120,12 @@ def test_without_labels_it_is_for_reading(whole: tuple[list[bytes], list[str]], 
     assert [(image.data, image.label) for image in source] == [(data, None) for data in images]
 
 
-def test_more_than_is_counted_is_left_out(whole: tuple[list[bytes], list[str]], tmp_path: Path) -> None:
+def test_more_than_is_counted_is_left_out_and_told(whole: tuple[list[bytes], list[str]], tmp_path: Path) -> None:
     source = open_text_images([write(tmp_path / "data", layout(*whole) | {"num-samples": b"2", "extra": b"x"})])
     assert [image.label for image in source] == whole[1][:2]
+    (note,) = source.notes()
+    assert "data: num-samples says 2, but image-000000003 is there too: only the first 2 are read" in note
+    assert not list(open_text_images([write(tmp_path / "all", layout(*whole))]).notes())
 
 
 @pytest.mark.parametrize(

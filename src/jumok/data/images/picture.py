@@ -88,6 +88,18 @@ def decode(data: bytes, name: str, channels: int) -> Pixels:
         raise _broken(name, picture.format or "image", error) from None
 
 
+def is_animated(image: RawImage) -> bool:
+    """Whether more pictures follow the first, which is the one that counts: an animation, or pages."""
+    if not isinstance(image.data, bytes):
+        return False
+    try:
+        return bool(getattr(_opened(image.data, image.name), "is_animated", False))
+    except MemoryError:
+        raise
+    except Exception:  # a broken one is told as that, where it is decoded
+        return False
+
+
 def fit(pixels: Pixels, size: tuple[int, int], how: Fit) -> Pixels:
     """Bring a picture to (height, width): `crop` fills it and cuts what is over, evenly on both sides; `squash`
     gives up the aspect; `pad` shows all of it, with grey borders. What has the size already is given as it is."""

@@ -6,8 +6,9 @@ deep-text-recognition-benchmark, MMOCR, PARSeq): a folder with `data.mdb`, and i
     label-%09d       its text, in UTF-8
 
 LMDB maps the file into memory, so what was cut off is looked for before anything is read: a page that is missing would
-end the process without a word. A process may open a database only once at a time, so iterators share it; a forked
-process may go on with it, because nothing is locked and nothing written.
+end the process without a word. (It keeps no sums, so of bytes that were changed inside it finds most, but not all.) A
+process may open a database only once at a time, so iterators share it; a forked process may go on with it, because
+nothing is locked and nothing written.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class LmdbTexts:
                 self._is_labelled = cursor.set_range(b"label-") and bytes(cursor.key()).startswith(b"label-")
             for pattern in (IMAGE, LABEL) if self._is_labelled else (IMAGE,):
                 self._check_last(found, pattern)
+            if found.get(beyond := IMAGE % (self.count + 1)) is not None:
+                self.notes = [
+                    f"{self.where}: num-samples says {self.count:,}, but {beyond.decode()} is there too: only the "
+                    f"first {self.count:,} are read"
+                ]
 
     def __iter__(self) -> Iterator[RawImage]:
         with _reading(self._folder) as found:
@@ -100,10 +106,10 @@ class JoinedLmdb:
     """Several databases, one after the other."""
 
     passed_over = 0
-    notes: Sequence[str] = ()
 
     def __init__(self, parts: Sequence[LmdbTexts]) -> None:
         self._parts = parts
+        self.notes = [note for part in parts for note in part.notes]
         self.key = key_of("text-lmdbs", [part.key for part in parts])
 
     def __iter__(self) -> Iterator[RawImage]:
