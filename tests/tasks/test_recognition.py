@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from built_fonts import build, random_shape
 from in_process import try_in_process
 from small_fonts import FONTS, PLAIN
 from stopping import StopAt
@@ -16,9 +17,11 @@ from stopping import StopAt
 from jumok import api
 from jumok import recipe as recipes
 from jumok.data.rendering.pictures import rendered, with_texts
+from jumok.data.rendering.rendered import Split
 from jumok.data.text_images.writing import write_text_images
 from jumok.errors import BadInput
 from jumok.recipe import Recipe
+from jumok.tasks import recognition
 from jumok.tasks.recognition import Pictured, RecognitionTask, read_charset, same
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD
@@ -94,6 +97,63 @@ def test_no_word_comes_twice_and_validation_has_other_fonts() -> None:
     assert "2 fonts" not in task.sizes()  # one is kept back
     assert "the batch of '" in task.name_batch(first)
     assert task.rows(40).ids.shape == (40, 4)
+
+
+@pytest.mark.parametrize("named", ["valid", "test", "its own", "none"])
+def test_validation_reads_what_is_not_learned_from(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
+    """Of "valid" unless the recipe says "test"; never of "train", whose words and fonts these are not."""
+    count = 20
+    corpus: dict[str, Any] = {"rendered": "words", "pairs": count}
+    if named in ("valid", "test"):
+        corpus["split"] = named
+    monkeypatch.setattr(recognition, "VALIDATED", count)
+    recipe = recipe_of(data={"valid": None if named == "none" else corpus})
+    task = task_of(recipe)
+    read: list[tuple[torch.Tensor, torch.Tensor]] = []
+    losses = task.objective.model.losses
+
+    def watched(images: torch.Tensor, ids: torch.Tensor, lengths: torch.Tensor) -> dict[str, torch.Tensor]:
+        read.append((images, ids))
+        return losses(images, ids, lengths)
+
+    monkeypatch.setattr(task.objective.model, "losses", watched)
+    task.validate()
+    images, ids = (torch.cat(each) for each in zip(*read, strict=True))
+    assert len(images) == count
+    splits: tuple[Split, ...] = ("train", "valid", "test")
+    for split in splits:
+        parts = list(rendered(recipe, task.charset, split, count, recipe.seed))
+        is_read = split == ("test" if named == "test" else "valid")
+        assert torch.equal(ids, torch.cat([part.ids for part in parts])) == is_read, split
+        assert torch.equal(images, torch.cat([part.images for part in parts])) == is_read, split
+
+
+def test_what_fonts_are_told_is_told_once(tmp_path: Path) -> None:
+    """Though training and validation look for them."""
+    said: list[str] = []
+    odd = build(tmp_path / "odd.ttf", {"x": random_shape(np.random.default_rng(9))}, "Odd")
+    fonts = [str(FONTS / "DejaVuSans.ttf"), str(odd)]
+    task_of(recipe_of(render={**RENDER, "fonts": fonts, "held_out_fonts": 0}), said)
+    assert len([line for line in said if "odd.ttf has none" in line]) == 1
+
+
+def test_a_run_from_before_relatives_by_letters_goes_on(tmp_path: Path) -> None:
+    """With the fonts that it had, whether its recipe is named again or not."""
+    recipe = recipe_of()
+    assert recipe.render.relatives == "letters"
+    old = recipe.model_copy(update={"render": recipe.render.model_copy(update={"relatives": "names"})})
+    for number, given in enumerate([None, recipe]):
+        run = tmp_path / f"run{number}"
+        with pytest.raises(KeyboardInterrupt):
+            api.train(old, run, quiet=True, report=False, sinks=[StopAt(9)])
+        stored = (run / "recipe.yaml").read_text(encoding="utf-8")
+        (run / "recipe.yaml").write_text(stored.replace("  relatives: names\n", ""), encoding="utf-8")
+        assert "relatives" not in (run / "recipe.yaml").read_text(encoding="utf-8")
+        assert RunFolder(run).recipe() == RunFolder(run).recipe().model_copy(update={"render": old.render})
+        api.train(given, run, resume=True, quiet=True, report=False)
+    asked = recipe_of(render={**RENDER, "relatives": "letters"})
+    with pytest.raises(BadInput, match=r"these keys differ: render\.relatives"):
+        api.train(asked, run, resume=True, quiet=True, report=False)
 
 
 def test_pictures_of_files_are_learned_from_and_some_kept_back(tmp_path: Path, seed: int) -> None:

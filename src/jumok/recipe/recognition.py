@@ -64,6 +64,11 @@ class Rendering(Section):
     held_out_fonts: Share = Field(
         0.1, description="Share of the font families that are never trained with, but validated and tested."
     )
+    relatives: Literal["letters", "names"] = Field(
+        "letters",
+        description="Which families are kept back together: letters: those with alike names or letters, and validation "
+        "and the test share none; names: as in runs of before, by names alone, and they share all.",
+    )
     words: tuple[str, ...] = Field(
         (), description="Files of words or text (also .gz); none: the words of the embedded grammar."
     )

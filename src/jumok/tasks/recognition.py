@@ -108,6 +108,7 @@ class RecognitionTask:
         assert isinstance(recipe.model, RecognizerSection)
         self.recipe, self.device, self.section = recipe, device, recipe.model
         self.charset = Charset.of(recipe.charset)
+        say = _once(say)  # training and validation look at the same fonts and words
         training = recipe.training
         self.words: RenderedWords | None = None
         if any(corpus.rendered for corpus in recipe.data.train):
@@ -273,6 +274,18 @@ class RecognitionTask:
             loss += weight * float(sums[0]) / count
             right += weight * float(sums[1]) / count
         return {"loss": loss / sum(weights), "accuracy": right / sum(weights)}
+
+
+def _once(say: Say) -> Say:
+    """Says nothing twice."""
+    said: set[str] = set()
+
+    def say_once(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            say(text)
+
+    return say_once
 
 
 class Labelled:

@@ -71,7 +71,11 @@ def recipe_to_resume(folder: RunFolder, given: Recipe | None) -> Recipe:
 
 
 def _as_begun(given: Recipe, stored: Recipe) -> Recipe:
-    """What a recipe becomes when a run begins. Where it started from may be gone: what it brought is in the run."""
+    """What a recipe becomes when a run begins. Where it started from may be gone: what it brought is in the run. Runs
+    from before `render.relatives` go on without it, unless it is asked for."""
+    if "relatives" not in given.render.model_fields_set:
+        render = given.render.model_copy(update={"relatives": stored.render.relatives})
+        given = given.model_copy(update={"render": render})
     if given.start is not None and not RunFolder(Path(given.start)).recipe_file.exists():
         if str(Path(given.start).absolute()) != stored.start:
             raise BadInput(f"start: there is no run in {given.start}")

@@ -94,6 +94,8 @@ class RunFolder:
             raise BadInput(f"{origin} is damaged: it holds no keys")
         if raw.get("format") != recipes.FORMAT:
             raise BadInput(f"{origin}: format {raw.get('format')!r} is not one this version reads ({recipes.FORMAT})")
+        if isinstance(raw.get("render"), dict):  # runs from before this key go on with the fonts that they have
+            raw["render"].setdefault("relatives", "names")
         return recipes.check(raw, origin)
 
     @contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import string
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from jumok.data.rendering.font_split import split_kept
 from jumok.data.rendering.fonts import Face, split_faces
 from jumok.text.charset import SETS
 
@@ -96,3 +98,73 @@ def test_nothing_is_held_out_of_nothing(chance: np.random.Generator) -> None:
     assert split_faces(faces, 0.0) == (faces, [])
     assert split_faces(faces[:1], 0.5) == (faces[:1], [])
     assert split_faces([], 0.5) == ([], [])
+
+
+def families(faces: list[Face]) -> set[str]:
+    return {face.family for face in faces}
+
+
+def test_relatives_by_their_letters_stay_together(chance: np.random.Generator) -> None:
+    """Of any number of links between them, and by beginnings of names that are no words of their own."""
+    names = [word(chance) for _ in range(30)]
+    faces = [face for name in names for face in faces_of(name, LATIN)] + faces_of(f"{names[0]}x", LATIN)
+    chain = list(pairwise(names[5:11]))
+    chance.shuffle(chain)
+    together = [{names[0], f"{names[0]}x"}, set(names[5:11]), {names[20], names[29]}]
+    alike = [*chain, (names[29], names[20]), (names[3], "not among them")]
+    for share in (0.1, 0.3, 0.5, 0.7):
+        learned, kept = split_faces(faces, share, alike)
+        back = split_kept(kept, alike, LATIN)
+        for side in (learned, back.valid, back.test):
+            for relatives in together:
+                assert not families(side) & relatives or relatives <= families(side)
+        assert split_faces(faces, share, alike[::-1]) == (learned, kept)
+        # who has no relatives stays where names alone have put it
+        lonely = set(names) - set().union(*together)
+        assert families(kept) & lonely == families(split_faces(faces, share)[1]) & lonely
+
+
+def test_validation_and_test_share_no_family_and_both_have_what_two_have(chance: np.random.Generator) -> None:
+    for _ in range(20):
+        kinds = (LATIN, LATIN, LATIN + HANGUL, string.ascii_uppercase)
+        kept = [
+            face for kind in kinds for _ in range(chance.integers(2, 5)) for face in faces_of(word(chance), kind, 2)
+        ]
+        valid, test, shared = split_kept(kept, [], LATIN + HANGUL)
+        assert not shared
+        assert not families(valid) & families(test)
+        assert sorted(map(id, valid + test)) == sorted(map(id, kept))
+        assert all(any(face.covers(kind) for face in side) for side in (valid, test) for kind in kinds)
+        shuffled = [kept[place] for place in chance.permutation(len(kept))]
+        assert families(split_kept(shuffled, [], LATIN + HANGUL).test) == families(test)
+
+
+def test_two_groups_are_one_each(chance: np.random.Generator) -> None:
+    for _ in range(20):
+        kept = [*faces_of(word(chance), LATIN, 2), *faces_of(word(chance), LATIN)]
+        back = split_kept(kept, [], LATIN)
+        assert {len(families(back.valid)), len(families(back.test))} == {1}
+        assert families(back.valid) != families(back.test)
+
+
+def test_what_there_is_but_once_is_in_both(chance: np.random.Generator) -> None:
+    one, other = faces_of(word(chance), LATIN, 2), faces_of(word(chance), LATIN)
+    alone = split_kept(one, [], LATIN)
+    assert alone == (one, one, [one[0].family])
+    pair = (one[0].family, other[0].family)
+    assert split_kept(one + other, [pair], LATIN) == (one + other, one + other, sorted(pair))
+    hangul = faces_of(word(chance), HANGUL)
+    kept = one + other + hangul
+    valid, test, shared = split_kept(kept, [], LATIN + HANGUL)
+    assert hangul[0] in valid
+    assert hangul[0] in test
+    assert families(valid) & families(test) == set(shared)
+    for side in (valid, test):
+        assert all(any(face.covers(kind) for face in side) for kind in (LATIN, HANGUL))
+    nobody_needs_it = split_kept(kept, [], LATIN)
+    assert not nobody_needs_it.shared or hangul[0].family not in nobody_needs_it.shared
+
+
+def test_names_without_letters_are_no_relatives() -> None:
+    faces = [*faces_of("++", LATIN), *faces_of("--", LATIN), *faces_of("Some", LATIN)]
+    assert len(families(split_kept(faces, [], LATIN).valid)) in (1, 2)

@@ -18,7 +18,9 @@ from jumok.data.images.drawn_dice import Dice
 from jumok.data.images.raw import key_of
 from jumok.data.rendering.atlas import Atlas, open_atlas
 from jumok.data.rendering.batch import WrittenWords
-from jumok.data.rendering.font_split import split_faces
+from jumok.data.rendering.font_files import absolute
+from jumok.data.rendering.font_likeness import families_alike
+from jumok.data.rendering.font_split import split_faces, split_kept
 from jumok.data.rendering.fonts import Face, find_faces, must_cover
 from jumok.data.rendering.texts import Texts
 from jumok.errors import BadInput
@@ -31,10 +33,12 @@ Split = Literal["train", "valid", "test"]
 Numbers = npt.NDArray[np.int64]
 TRIES = 6  # fonts drawn for a word
 SHOWN = 20  # characters named in a message
+NAMED = 5  # fonts
 
 
 class RenderedWords:
-    """The words and fonts of a split. Those of training come in neither of the other two."""
+    """The words and fonts of a split. Those of training come in neither of the other two, and these have fonts of their
+    own where enough are held out."""
 
     def __init__(
         self, section: Rendering, charset: Charset, max_length: int, split: Split, say: Say = lambda _: None
@@ -118,13 +122,16 @@ def _members(families: Sequence[str]) -> _Members:
 
 def faces_of(section: Rendering, charset: Charset, split: Split, say: Say) -> list[Face]:
     """The fonts of a split that can write something of the charset; all its characters must be had from some font."""
-    faces = find_faces(section.fonts, say)
+    found = find_faces(section.fonts, say)
     wanted = np.sort(np.array([ord(character) for character in charset.characters if not character.isspace()]))
-    faces = [face for face in faces if np.isin(wanted, face.covered).any()]
+    faces = [face for face in found if np.isin(wanted, face.covered).any()]
     must_cover(faces, charset.characters)
+    for note in _without_use(section.fonts, found, faces):
+        say(note)
     if not section.held_out_fonts:
         return faces
-    learned, kept = split_faces(faces, section.held_out_fonts)
+    alike = families_alike(faces) if section.relatives == "letters" else None
+    learned, kept = split_faces(faces, section.held_out_fonts, alike)
     chosen = learned if split == "train" else kept
     try:
         must_cover(chosen, charset.characters)
@@ -133,4 +140,37 @@ def faces_of(section: Rendering, charset: Charset, split: Split, say: Say) -> li
             f"too few font families to keep some of them back for validation (render.held_out_fonts="
             f"{section.held_out_fonts:g}): {error}; or validate with the fonts of training: render.held_out_fonts=0"
         ) from None
-    return chosen
+    if split == "train" or alike is None:
+        return chosen
+    back = split_kept(kept, alike, charset.characters)
+    if back.shared:
+        say(
+            "render.held_out_fonts: too few families are kept back for validation and the test to have their own. Both "
+            f"are written in {_named(back.shared)}; more fonts, or a larger share, would keep them apart"
+        )
+    return back.valid if split == "valid" else back.test
+
+
+def _without_use(named: Sequence[str], found: Sequence[Face], used: Sequence[Face]) -> list[str]:
+    """Of the fonts that somebody has named, those which have nothing to write the charset with."""
+    files = dict.fromkeys(face.path for face in found)
+    useless = [path for path in files if path not in {face.path for face in used}]
+    asked_for = {absolute(name): name for name in named}
+    notes = []
+    if alone := [asked_for[path] for path in useless if path in asked_for]:
+        notes.append(
+            f"render.fonts: {_named(alone)} ha{'s' if len(alone) == 1 else 've'} none of the charset's characters and "
+            "will not be used"
+        )
+    for folder, name in asked_for.items():
+        if inside := [path.name for path in useless if folder in path.parents]:
+            whole = sum(folder in path.parents for path in files)
+            notes.append(
+                f"render.fonts: {len(inside):,} of {whole:,} font files in {name} have none of the charset's "
+                f"characters and will not be used: {_named(inside)}"
+            )
+    return notes
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")

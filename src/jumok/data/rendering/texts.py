@@ -98,7 +98,8 @@ class Texts:
     def fingerprint(self) -> str:
         """The same for two that write the same texts."""
         digest = hashlib.blake2b(digest_size=16)
-        parts = (self.section.model_dump_json(exclude={"words"}), self.charset.to_json(), self.split, self.max_length)
+        named = {"words", "relatives"}  # what the lists have is below, and families write nothing
+        parts = (self.section.model_dump_json(exclude=named), self.charset.to_json(), self.split, self.max_length)
         digest.update(repr(parts).encode())
         lexicon = self.lexicon
         for array in (lexicon.pool, lexicon.starts, lexicon.lengths, lexicon.forbidden, self._forms.pool):
