@@ -165,6 +165,38 @@ def test_plain_words_are_black_on_white_and_where_the_centres_say(words: Rendere
     assert (made.centres[..., 0][there] < 1.1).all()
 
 
+@pytest.mark.parametrize("size", [(48, 192), (48, 384)])
+def test_an_aspect_is_that_of_the_letters_and_not_of_the_picture(
+    words: RenderedWords, size: tuple[int, int], seed: int
+) -> None:
+    """A picture made as wide as its aspect says shows the line as wide as it is by its height."""
+    batch = words.batch(np.arange(64), seed)
+    renderer = Renderer(words.atlas, section(**PLAIN), size, 1)
+    torch.manual_seed(seed)
+    line = renderer._line(batch.glyphs)
+    torch.manual_seed(seed)
+    made = renderer(batch.glyphs)
+    assert made.aspects.shape == (64,)
+    inked = made.images[:, 0] < 128
+    rows, columns = inked.any(dim=2), inked.any(dim=1)
+    # not those with a margin below none: they are cut
+    whole = ~(rows[:, 0] | rows[:, -1] | columns[:, 0] | columns[:, -1]) & (batch.lengths > 2)
+    assert whole.sum() > 5
+
+    def extent(inked: torch.Tensor) -> torch.Tensor:
+        """From the first to the last, of all: there is nothing between two letters."""
+        first, last = inked.float().argmax(dim=1), inked.float().flip(1).argmax(dim=1)
+        return 1 - (first + last) / inked.size(1)
+
+    seen = made.aspects * extent(columns) / extent(rows)
+    true = (line.right - line.left) / (line.bottom - line.top)
+    # half a pixel at each edge is lost, which is some hundredths of the height; of small marks more
+    off = (seen / true)[whole].sub(1)
+    assert off.median().abs() < 0.08
+    assert off.abs().quantile(0.75) < 0.12
+    assert made.aspects[whole].max() > 1.5 * made.aspects[whole].min()
+
+
 def test_the_same_draws_make_the_same_pictures_and_others_do_not(words: RenderedWords, seed: int) -> None:
     renderer = Renderer(words.atlas, section(), (32, 96), 3)
     batch = words.batch(np.arange(32), seed)

@@ -36,6 +36,7 @@ THICK = 0.1  # share of the ink that is more than a pixel from an edge: with les
 class Pictures:
     images: Tensor  # (B, C, H, W), uint8
     centres: Tensor  # (B, L, 2): the middle of each letter, x and y, from 0 to 1
+    aspects: Tensor  # (B,): width by height of what each shows, were it not squashed to the size of all
 
 
 class Renderer(nn.Module):
@@ -62,7 +63,7 @@ class Renderer(nn.Module):
         if section.noise:
             image_BCHW = compress(noise(image_BCHW, section.noise), min(0.9, 0.4 * section.noise), self.quanta)
         images = image_BCHW.round().clamp(0, 255).to(torch.uint8)
-        return Pictures(images, self._centres(line, camera))
+        return Pictures(images, self._centres(line, camera), camera.wide / camera.high)
 
     # ------------------------------------------------------------ where the letters stand
 
