@@ -117,7 +117,7 @@ def test_the_way_of_reading_is_passed_on(tmp_path: Path) -> None:
     folder = write_words(tmp_path, ["0"], ["0"])
     reader = a_reader()
     judge_reading(reader, open_text_images([folder]), way=Way(fast=True))
-    assert reader.model.asked == [{"rows": 1, "fast": True}]
+    assert reader.model.asked == [{"rows": 1, "fast": True, "sure": 1.0}]
 
 
 def test_what_is_kept_does_not_depend_on_what_is_held() -> None:

@@ -121,7 +121,9 @@ def test_relatives_by_their_letters_stay_together(chance: np.random.Generator) -
         assert split_faces(faces, share, alike[::-1]) == (learned, kept)
         # who has no relatives stays where names alone have put it
         lonely = set(names) - set().union(*together)
-        assert families(kept) & lonely == families(split_faces(faces, share)[1]) & lonely
+        by_names = families(split_faces(faces, share)[1]) & lonely
+        if 2 <= len(by_names) <= len(lonely) - 2:  # fewer: one may be there only because a side may not be empty
+            assert families(kept) & lonely == by_names
 
 
 def test_validation_and_test_share_no_family_and_both_have_what_two_have(chance: np.random.Generator) -> None:
