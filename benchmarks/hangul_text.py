@@ -111,6 +111,16 @@ def check_sums(run: Path, fonts: Sequence[str], words: Sequence[str]) -> None:
             )
 
 
+def check_families(run: Path, tested: Iterable[str]) -> None:
+    """Refuse a run that has learned from a family that would be tested with: relatives are told by how FreeType draws
+    their letters, and another FreeType may draw the line elsewhere."""
+    trained = json.loads(run.with_suffix(".json").read_text(encoding="utf-8")).get("families")
+    if not trained:
+        raise BadInput(f"{run.with_suffix('.json')}: no families in it, so nobody knows which it has learned from")
+    if both := sorted(set(trained) & set(tested)):
+        raise BadInput(f"{run}: has learned from {', '.join(both)}, which would be tested with")
+
+
 def _short(sums: Iterable[str]) -> str:
     return " + ".join(f"{one[:8]}…" for one in sums) or "none"
 
@@ -307,6 +317,8 @@ def run(arguments: argparse.Namespace) -> None:
             tested = {word.text for word in words}
             choosing, _ = drawn(described, "valid", CHOOSING, times, pictures / "valid")
             choosing = [word for word in choosing if word.text not in tested]  # random syllables, a number
+            for path in runs:
+                check_families(path, families)
             print(f"{name}: families held out: {', '.join(families)}", flush=True)
             about["drawings"][name] = {
                 "keys": drawing,

@@ -46,8 +46,10 @@ def pack(run: Path, file: Path, prefer: str = "last") -> None:
         checkpoint.write(small.checkpoints / found.name, half, None, state)
         small.point("last", state.update)
         small.point("best", state.update, value=state.best)
-        with tarfile.open(file, "w") as archive:
+        part = file.with_name(f"{file.name}.part")  # half a file is none, whoever looks meanwhile
+        with tarfile.open(part, "w") as archive:
             archive.add(small.path, arcname="run")
+        part.replace(file)
 
 
 def unpack(file: Path, run: Path) -> Path:

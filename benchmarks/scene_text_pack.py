@@ -1,16 +1,21 @@
-"""What a bare machine needs to run scene_text_card.py, in one folder that is small enough to travel (40 MiB).
+"""What a bare machine needs to run scene_text_card.py, in one folder that is small enough to travel (50 MiB); and what
+came of it, in few files that are small enough to come back.
 
     python benchmarks/scene_text_pack.py pack --python 3.12 [--fonts .device-fonts] [--words .device-scene]
     python benchmarks/scene_text_pack.py unpack --out FOLDER
+    python benchmarks/scene_text_pack.py back --from FOLDER --out $OUT
+    python benchmarks/scene_text_pack.py join --from FOLDER --out FOLDER
 
 `pack`, where the fonts and word lists were made (scene_text_fonts.py, scene_text_words.py), writes `.device-pack`: them
 and the packages that a machine with PyTorch may lack. `unpack`, there, needs Python alone: it lays FOLDER/{src,deps,
-fonts,words}, with a copy of the project, as the tree that it came in may be laid anew while a training reads it.
+fonts,words}, with a copy of the project, as the tree that it came in may be laid anew while a training reads it. `back`
+packs all that scene_text_card.py wrote as one archive in parts of 15 MiB, of which `join` makes what it was.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import shutil
 import subprocess
 import sys
@@ -23,9 +28,12 @@ PACKAGES = [
     *("pydantic", "pydantic-core", "annotated-types", "typing-inspection", "typing-extensions"),
     *("pooch", "platformdirs", "rapidfuzz", "fonttools", "zstandard", "pyyaml"),
     *("pytest", "pluggy", "iniconfig", "packaging", "pytest-xdist", "execnet"),
+    "pillow",  # which families have letters alike is seen in how it draws them: as where they are judged
 ]
 OF_THE_PROJECT = ["src", "benchmarks", "tests", "pyproject.toml", "Makefile"]
 PACK = ".device-pack"
+ARCHIVES = ("deps.tar.xz", "fonts.tar.xz", "words.tar.xz")
+PART, MOST_PARTS = 15 * 2**20, 8
 
 
 def packed(folder: Path, name: str, out: Path) -> None:
@@ -54,13 +62,38 @@ def pack(arguments: argparse.Namespace) -> None:
 
 
 def unpack(arguments: argparse.Namespace) -> None:
+    if missing := [name for name in ARCHIVES if not (ROOT / PACK / name).is_file()]:
+        sys.exit(f"{PACK} lacks {', '.join(missing)}: was it carried?")
+    shutil.rmtree(arguments.out, ignore_errors=True)
     for name in OF_THE_PROJECT:
         source, target = ROOT / name, arguments.out / "src" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, target)
-    for file in sorted((ROOT / PACK).glob("*.tar.xz")):
-        with tarfile.open(file) as archive:
+    for name in ARCHIVES:
+        with tarfile.open(ROOT / PACK / name) as archive:
             archive.extractall(arguments.out, filter="data")
+    print(f"{arguments.out}: {', '.join(sorted(path.name for path in arguments.out.iterdir()))}")
+
+
+def back(arguments: argparse.Namespace) -> None:
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w:gz") as archive:
+        for path in sorted(arguments.source.iterdir()):
+            if path.is_file() and path.suffix in (".tar", ".json", ".log", ".txt"):
+                archive.add(path, path.name)
+    data = whole.getvalue()
+    parts = [data[start : start + PART] for start in range(0, len(data), PART)]
+    for number, part in enumerate(parts):
+        (arguments.out / f"back.{number}").write_bytes(part)
+    few = "" if len(parts) <= MOST_PARTS else f": more than the {MOST_PARTS} files that come back"
+    print(f"{len(data) / 2**20:.1f} MiB in {len(parts)} parts{few}")
+
+
+def join(arguments: argparse.Namespace) -> None:
+    parts = sorted(arguments.source.rglob("back.*"), key=lambda path: int(path.suffix[1:]))
+    with tarfile.open(fileobj=io.BytesIO(b"".join(path.read_bytes() for path in parts))) as archive:
+        archive.extractall(arguments.out, filter="data")
     print(f"{arguments.out}: {', '.join(sorted(path.name for path in arguments.out.iterdir()))}")
 
 
@@ -76,6 +109,11 @@ def main() -> None:
     unpacking = commands.add_parser("unpack")
     unpacking.add_argument("--out", type=Path, required=True)
     unpacking.set_defaults(does=unpack)
+    for name, does in (("back", back), ("join", join)):
+        one = commands.add_parser(name)
+        one.add_argument("--from", type=Path, required=True, dest="source")
+        one.add_argument("--out", type=Path, required=True)
+        one.set_defaults(does=does)
     arguments = parser.parse_args()
     arguments.does(arguments)
 

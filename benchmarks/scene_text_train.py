@@ -3,7 +3,9 @@
     python benchmarks/scene_text_train.py RECIPE --minutes 17 --fonts FOLDER --words FILE --out NAME.tar [KEY=VALUE …]
 
 Where it is trained there is no test set; if there were, opening it is refused (scene_text_words.py). What was trained
-comes back packed (packed_run.py) and is judged by scene_text.py. Beside it: NAME.json with what was seen and how fast.
+comes back packed (packed_run.py) and is judged by scene_text.py. Beside it: NAME.json with what it was trained with,
+which is there before the training is, and with what was seen and how fast. Asked to end (SIGTERM, Ctrl-C) it packs what
+it has come to, and says so; --resume goes on with it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,6 +26,11 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
 from jumok import api  # noqa: E402
 from jumok import recipe as recipes  # noqa: E402
+from jumok.data.rendering.rendered import faces_of  # noqa: E402
+from jumok.recipe import Recipe  # noqa: E402
+from jumok.text.charset import Charset  # noqa: E402
+from jumok.training.loop import Interrupted  # noqa: E402
+from jumok.training.run import RunFolder  # noqa: E402
 from packed_run import pack  # noqa: E402
 from scene_text_words import refuse_test_data  # noqa: E402
 
@@ -34,6 +42,31 @@ def sum_of(path: Path) -> str:
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def families_of(recipe: Recipe) -> list[str]:
+    """The families of fonts that are learned from. Where they are judged, none of these may be tested with."""
+    faces = faces_of(recipe.render, Charset.of(recipe.charset), "train", lambda note: None)
+    return sorted({face.family for face in faces})
+
+
+def what_came_of_it(run: Path) -> dict[str, Any]:
+    """What the run's events tell: its plan, its validations, its speed."""
+    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    valid = [event for event in events if event.get("accuracy") is not None]
+    speeds = [event["tokens_per_second"] for event in events if event.get("tokens_per_second")]
+    return {
+        "updates": max((event.get("step", 0) for event in events), default=0),
+        "plan": next((event for event in events if event.get("event") == "plan"), None),
+        "validations": [[event.get("step"), round(event["accuracy"], 4)] for event in valid],
+        "words_per_second": speeds[-1] if speeds else None,
+    }
+
+
+def put(file: Path, about: dict[str, Any]) -> None:
+    beside = file.with_suffix(".json")
+    beside.with_suffix(".json.part").write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    beside.with_suffix(".json.part").replace(beside)
 
 
 def main() -> None:
@@ -52,32 +85,31 @@ def main() -> None:
     for key, paths in (("fonts", arguments.fonts), ("words", arguments.words)):
         if paths:
             keys.append(f"render.{key}={json.dumps([str(path.absolute()) for path in paths])}")
-    run = arguments.work / arguments.out.stem
+    run, out = arguments.work / arguments.out.stem, arguments.out.absolute()
+    out.parent.mkdir(parents=True, exist_ok=True)
     if not arguments.resume:
         shutil.rmtree(run, ignore_errors=True)
     started = time.time()
     recipe = None if arguments.resume else recipes.read(arguments.recipe, keys)
-    minutes = None if arguments.resume else arguments.minutes or None
-    api.train(recipe, run, resume=arguments.resume, minutes=minutes, report=False)
-    seconds = time.time() - started
-    pack(run, arguments.out)
-    events = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    valid = [event for event in events if "accuracy" in event]
-    about = {
+    about: dict[str, Any] = {
         "recipe": arguments.recipe,
         "keys": arguments.keys,
-        "seconds": round(seconds, 1),
-        "updates": max((event.get("step", 0) for event in events), default=0),
-        "validations": [[event.get("step"), round(event["accuracy"], 4)] for event in valid],
-        "words_per_second": next(
-            (event["tokens_per_second"] for event in reversed(events) if event.get("tokens_per_second")), None
-        ),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
         "fonts": {str(path): sum_of(path) for path in arguments.fonts},
         "words": {str(path): sum_of(path) for path in arguments.words},
+        "families": families_of(recipe or RunFolder.open(run).recipe()),
     }
-    arguments.out.with_suffix(".json").write_text(json.dumps(about, ensure_ascii=False, indent=1) + "\n")
-    print(json.dumps(about, ensure_ascii=False))
+    put(out, about)
+    minutes = None if arguments.resume else arguments.minutes or None
+    ended = "as planned"
+    try:
+        api.train(recipe, run, resume=arguments.resume, minutes=minutes, report=False)
+    except Interrupted as stopped:
+        ended = str(stopped)
+    about |= {"seconds": round(time.time() - started, 1), "ended": ended, **what_came_of_it(run)}
+    put(out, about)
+    pack(run, out)
+    print(json.dumps({key: value for key, value in about.items() if key != "families"}, ensure_ascii=False))
 
 
 if __name__ == "__main__":

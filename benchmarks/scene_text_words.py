@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import os
 import re
 import sys
 from collections import Counter
@@ -29,7 +30,7 @@ def refuse_test_data() -> None:
     def refuse(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(arguments[0], str | bytes):
             name = arguments[0].decode(errors="replace") if isinstance(arguments[0], bytes) else arguments[0]
-            if FORBIDDEN in name or "iiit5k" in name.lower():
+            if FORBIDDEN in os.path.realpath(name) or "iiit5k" in name.lower():
                 raise PermissionError(f"{name}: the test set, which training must not see")
 
     sys.addaudithook(refuse)

@@ -74,6 +74,16 @@ def test_a_run_of_other_fonts_or_words_is_refused(
     assert "reader.tar: trained with other words than those of --words" in refused(script, files, capsys)
 
 
+def test_a_run_that_learned_from_families_of_the_test_is_refused(script: Any, files: Files) -> None:
+    about = files["run"].with_suffix(".json")
+    with pytest.raises(BadInput, match="no families in it"):
+        script.check_families(files["run"], ["Nanum"])
+    about.write_text(json.dumps({"families": ["Baekmuk", "Nanum"]}), encoding="utf-8")
+    script.check_families(files["run"], ["Gulim"])
+    with pytest.raises(BadInput, match=r"has learned from Nanum, which would be tested with"):
+        script.check_families(files["run"], ["Gulim", "Nanum"])
+
+
 def test_a_run_that_held_out_others_is_refused(script: Any) -> None:
     here = words_recipe()
     script.check_recipe(Path("reader.tar"), words_recipe(), here)

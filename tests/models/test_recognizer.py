@@ -12,8 +12,9 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumok.errors import BadInput
+from jumok.layers.gelu import gelu
 from jumok.models.recognizer import CtcRecognizer, Reading, Recognizer, build_recognizer
-from jumok.models.recognizer_encoders import build_encoder, steps_of
+from jumok.models.recognizer_encoders import Stem, build_encoder, steps_of
 from jumok.models.vit import Vit
 from jumok.recipe.recognition import CharsetSection, RecognizerSection
 from jumok.text.charset import Charset
@@ -87,6 +88,7 @@ def texts(reading: Reading, charset: Charset) -> list[str]:
     [
         ({}, (4, 32)),
         ({"stem": "patch"}, (4, 32)),
+        ({"stem_depth": 3}, (4, 32)),
         ({"patch": (4, 8), "max_length": 16}, (8, 16)),
         ({"patch": (16, 3), "image": (32, 96)}, (2, 32)),
         ({"patch": (1, 1), "image": (3, 30)}, (3, 30)),
@@ -112,6 +114,26 @@ def test_a_patch_by_steps() -> None:
     assert steps_of((8, 4)) == [(2, 2), (2, 2), (2, 1)]
     assert steps_of((6, 10)) == [(3, 5), (2, 2)]
     assert steps_of((1, 1)) == [(1, 1)]
+
+
+def test_deeper_stems_add_to_what_the_steps_have_found() -> None:
+    """x + gelu(norm(conv(x))) behind each step: with nothing to add it is the stem of depth 1."""
+    torch.manual_seed(0)
+    plain, deep = Stem(3, (8, 4), 24), Stem(3, (8, 4), 24, depth=3)
+    steps = [layer for layer in deep.layers if layer.stride != (1, 1)]  # type: ignore[union-attr]
+    assert [deep.layers[number] for number in (0, 3, 6)] == steps
+    assert len(deep.layers) == 9 == len(deep.norms) + 1
+    with torch.no_grad():
+        for layer in deep.layers:
+            layer.weight.zero_()  # type: ignore[union-attr, operator]
+        for own, its in zip(plain.layers, steps, strict=True):
+            its.load_state_dict(own.state_dict())
+    # the norm that a depth of 1 has not stands behind the last step, which is followed by others now
+    images = torch.rand(2, 3, 16, 24)
+    grid_BHWD = gelu(deep.norms[6](plain(images).permute(0, 3, 1, 2))).permute(0, 2, 3, 1)
+    torch.testing.assert_close(deep(images), grid_BHWD)
+    torch.nn.init.normal_(deep.layers[4].weight)  # type: ignore[arg-type]
+    assert not torch.allclose(deep(images), grid_BHWD)
 
 
 def test_convolutions_look_over_the_edges_of_patches() -> None:

@@ -68,6 +68,7 @@ def value(flops: Flops | None, batch: PicturedWords) -> int:
         {"encoder": "recurrent", "decoder": "permuted", "image": (32, 48)},
         {"encoder": "vit", "decoder": "ctc", "stem": "patch"},
         {"encoder": "vit", "decoder": "ctc", "patch": (16, 3)},
+        {"encoder": "vit", "decoder": "ctc", "stem_depth": 3},
         {"encoder": "vit", "decoder": "recurrent"},
         {"encoder": "vit", "decoder": "transformer"},
         {"encoder": "vit", "decoder": "permuted"},

@@ -75,8 +75,13 @@ def patch_parts(reader: Vit, told: Told) -> list[Part]:
 def _stem_part(stem: Stem, told: Told) -> Part:
     layers = [layer for layer in stem.layers if isinstance(layer, nn.Conv2d)]
     inside = tuple(
-        convolution_part(layer, norm, [] if norm is None else ["gelu"], told.of(layer))
-        for layer, norm in zip_longest(layers, stem.norms)
+        convolution_part(
+            layer,
+            norm,
+            ["gelu"] * (norm is not None) + ["added to what came in"] * (number % stem.depth > 0),
+            told.of(layer),
+        )
+        for number, (layer, norm) in enumerate(zip_longest(layers, stem.norms))
     )
     return Part("patches by convolutions", "embedding", "", told.of(stem), size(stem), inside)
 

@@ -60,7 +60,7 @@ class VitEncoder(Encoder):
         super().__init__(section, (height, width))
         self.vit = Vit(section.vit)
         if section.stem == "convolution":
-            self.vit.add_module("stem", Stem(section.channels, section.patch, section.width))
+            self.vit.add_module("stem", Stem(section.channels, section.patch, section.width, section.stem_depth))
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         self.check(images_BCHW)
@@ -69,24 +69,31 @@ class VitEncoder(Encoder):
 
 class Stem(nn.Module):
     """Patches by 3×3 convolutions whose steps multiply to the patch, (B, C, H, W) → (B, h, w, D); the channels double
-    with each, up to D. An 8×4 patch is steps of 2×2, 2×2 and 2×1."""
+    with each, up to D. An 8×4 patch is steps of 2×2, 2×2 and 2×1.
 
-    def __init__(self, channels: int, patch: tuple[int, int], width: int) -> None:
+    With a `depth` of more than 1 so many convolutions are at each size: the one that steps there, and others that add
+    to what it found, x + gelu(norm(conv(x))). What is small in a letter is then looked at where it is still small.
+    """
+
+    def __init__(self, channels: int, patch: tuple[int, int], width: int, depth: int = 1) -> None:
         super().__init__()
-        steps = steps_of(patch)
+        self.depth, steps = depth, steps_of(patch)
         sizes = [channels, *(max(8, width >> (len(steps) - 1 - number)) for number in range(len(steps) - 1)), width]
-        self.layers = nn.ModuleList(
-            _convolution(before, after, step) for (before, after), step in zip(pairwise(sizes), steps, strict=True)
-        )
+        self.layers = nn.ModuleList()
+        for (before, after), step in zip(pairwise(sizes), steps, strict=True):
+            self.layers.append(_convolution(before, after, step))
+            self.layers.extend(_convolution(after, after, (1, 1)) for _ in range(depth - 1))
         # the last comes as it is: every block of the Transformer begins with a norm of its own
-        self.norms = nn.ModuleList(nn.GroupNorm(1, size) for size in sizes[1:-1])
+        found = [layer.out_channels for layer in self.layers if isinstance(layer, nn.Conv2d)]
+        self.norms = nn.ModuleList(nn.GroupNorm(1, size) for size in found[:-1])
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         x_BCHW = images_BCHW.contiguous(memory_format=torch.channels_last)
-        for layer, norm in zip_longest(self.layers, self.norms):
-            x_BCHW = layer(x_BCHW)
+        for number, (layer, norm) in enumerate(zip_longest(self.layers, self.norms)):
+            found_BCHW = layer(x_BCHW)
             if norm is not None:
-                x_BCHW = gelu(for_products(norm(x_BCHW)))
+                found_BCHW = gelu(for_products(norm(found_BCHW)))
+            x_BCHW = x_BCHW + found_BCHW if number % self.depth else found_BCHW
         return x_BCHW.permute(0, 2, 3, 1)
 
 

@@ -128,6 +128,9 @@ class RecognizerSection(Section):
     stem: Literal["patch", "convolution"] = Field(
         "convolution", description="vit: how patches are made: a linear map each, or 3×3 convolutions before it."
     )
+    stem_depth: int = Field(
+        1, ge=1, le=8, description="vit, convolution: layers at each size that the picture comes down to."
+    )
     patch: Sides = Field((8, 4), description="vit: height and width of a patch; the image must be a multiple of it.")
     width: int = Field(192, ge=1, description="Width of every hidden state.")
     heads: int = Field(3, ge=1, description="vit: attention heads; each is width / heads wide.")
