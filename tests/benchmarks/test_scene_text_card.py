@@ -1,0 +1,113 @@
+"""Readers trained on a machine that is lent for half an hour: one after the other, and what there is comes back."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+Script = Callable[[str], Any]
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
+    if not FOLDER.exists():
+        pytest.skip("the benchmarks are not part of this package")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        if getattr(sys.modules[name], "__file__", None) and Path(sys.modules[name].__file__ or "").parent == FOLDER:
+            del sys.modules[name]
+
+
+def learner(card: Any, place: Path, name: str, says: str, seconds: float = 0.0) -> Any:
+    """A training that notes when it began and ended, and packs what it has when it is asked to end."""
+    code = (
+        "import signal, sys, time\n"
+        "def note(what): open(sys.argv[1], 'a').write(f'{sys.argv[2]} {what}\\n')\n"
+        "def end(*_): note('packs'); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        f"note('begins'); print({says!r}, flush=True); time.sleep({seconds}); note('ends')\n"
+    )
+    command = [sys.executable, "-c", code, str(place / "notes"), name]
+    return card.Learner(name, 1.0, command, place / f"{name}.log")
+
+
+def test_one_after_the_other_and_others_are_compiled_meanwhile(script: Script, tmp_path: Path) -> None:
+    card = script("scene_text_card")
+    ones = [learner(card, tmp_path, name, "plan: 100 updates", 1.0) for name in ("a", "b")]
+    tried = [learner(card, tmp_path, "tried", "")]
+    card.train(ones, tried, 60.0)
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert [note for note in notes if not note.startswith("tried")] == ["a begins", "a ends", "b begins", "b ends"]
+    assert notes.index("a begins") < notes.index("tried begins") < notes.index("a ends")
+    assert [one.process.returncode for one in ones] == [0, 0]
+
+
+def test_what_learns_too_long_packs_what_it_has_and_no_other_begins(script: Script, tmp_path: Path) -> None:
+    card = script("scene_text_card")
+    ones = [learner(card, tmp_path, name, "compiling", 60.0) for name in ("a", "b")]
+    began = time.monotonic()
+    card.train(ones, [learner(card, tmp_path, "tried", "")], 2.0)
+    assert time.monotonic() - began < 30
+    assert (tmp_path / "notes").read_text().splitlines() == ["a begins", "a packs"]  # nothing was planned
+
+
+def test_nobody_who_listens_is_no_reason_to_stop(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = script("scene_text_card")
+
+    def gone(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("builtins.print", gone)
+    monkeypatch.setattr(card, "TELL", 0.0)
+    card.train([learner(card, tmp_path, "a", "", 0.5)], [], 60.0)
+    assert (tmp_path / "notes").read_text().splitlines() == ["a begins", "a ends"]
+
+
+def test_more_than_there_is_time_for_is_refused(script: Script, tmp_path: Path) -> None:
+    for name in ("fonts", "words"):
+        (tmp_path / name).touch()
+    given = ["--latin", "fonts", "--english", "words", "--out", "out", "--work", "work", "--until", "600"]
+    made = subprocess.run(
+        [sys.executable, str(FOLDER / "scene_text_card.py"), *given, "permuted=8", "crnn=3"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 1
+    assert "about 12.4 minutes are needed, and --until leaves 10.0" in made.stderr
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_what_came_of_it_travels_in_parts(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = script("scene_text_pack")
+    monkeypatch.setattr(pack, "PART", 1000)
+    source, parts, joined = tmp_path / "out", tmp_path / "parts", tmp_path / "joined"
+    source.mkdir()
+    (source / "reader.tar").write_bytes(random.Random(0).randbytes(11_500))
+    (source / "reader.json").write_text('{"updates": 3}')
+    pack.back(Namespace(source=source, out=parts))
+    assert len(list(parts.iterdir())) == 12  # back.10 comes after back.9
+    pack.join(Namespace(source=parts, out=joined))
+    for path in source.iterdir():
+        assert (joined / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_pack_that_was_not_carried_is_told(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pack = script("scene_text_pack")
+    monkeypatch.setattr(pack, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"lacks deps\.tar\.xz, fonts\.tar\.xz, words\.tar\.xz"):
+        pack.unpack(Namespace(out=tmp_path / "there"))
