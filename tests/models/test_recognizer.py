@@ -89,6 +89,7 @@ def texts(reading: Reading, charset: Charset) -> list[str]:
         ({}, (4, 32)),
         ({"stem": "patch"}, (4, 32)),
         ({"stem_depth": 3}, (4, 32)),
+        ({"stem_depth": 2, "stem_width": 16}, (4, 32)),
         ({"patch": (4, 8), "max_length": 16}, (8, 16)),
         ({"patch": (16, 3), "image": (32, 96)}, (2, 32)),
         ({"patch": (1, 1), "image": (3, 30)}, (3, 30)),
@@ -134,6 +135,15 @@ def test_deeper_stems_add_to_what_the_steps_have_found() -> None:
     torch.testing.assert_close(deep(images), grid_BHWD)
     torch.nn.init.normal_(deep.layers[4].weight)  # type: ignore[arg-type]
     assert not torch.allclose(deep(images), grid_BHWD)
+
+
+def test_channels_of_a_stem_double() -> None:
+    def channels(*about: int) -> list[int]:
+        return [layer.out_channels for layer in Stem(3, (16, 4), 100, *about).layers]  # type: ignore[union-attr, misc]
+
+    assert channels() == [12, 25, 50, 100]
+    assert channels(2) == [12, 12, 25, 25, 50, 50, 100, 100]
+    assert channels(1, 32) == [32, 64, 100, 100]
 
 
 def test_convolutions_look_over_the_edges_of_patches() -> None:

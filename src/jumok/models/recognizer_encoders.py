@@ -60,7 +60,8 @@ class VitEncoder(Encoder):
         super().__init__(section, (height, width))
         self.vit = Vit(section.vit)
         if section.stem == "convolution":
-            self.vit.add_module("stem", Stem(section.channels, section.patch, section.width, section.stem_depth))
+            about = section.patch, section.width, section.stem_depth, section.stem_width
+            self.vit.add_module("stem", Stem(section.channels, *about))
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         self.check(images_BCHW)
@@ -69,16 +70,19 @@ class VitEncoder(Encoder):
 
 class Stem(nn.Module):
     """Patches by 3×3 convolutions whose steps multiply to the patch, (B, C, H, W) → (B, h, w, D); the channels double
-    with each, up to D. An 8×4 patch is steps of 2×2, 2×2 and 2×1.
+    with each, up to D, from `first` on, or so that D is the last double. An 8×4 patch is steps of 2×2, 2×2 and 2×1.
 
     With a `depth` of more than 1 so many convolutions are at each size: the one that steps there, and others that add
     to what it found, x + gelu(norm(conv(x))). What is small in a letter is then looked at where it is still small.
     """
 
-    def __init__(self, channels: int, patch: tuple[int, int], width: int, depth: int = 1) -> None:
+    def __init__(self, channels: int, patch: tuple[int, int], width: int, depth: int = 1, first: int = 0) -> None:
         super().__init__()
         self.depth, steps = depth, steps_of(patch)
-        sizes = [channels, *(max(8, width >> (len(steps) - 1 - number)) for number in range(len(steps) - 1)), width]
+        before_last = range(len(steps) - 1)
+        halved = (max(8, width >> (len(steps) - 1 - number)) for number in before_last)
+        doubled = (min(width, first << number) for number in before_last)
+        sizes = [channels, *(doubled if first else halved), width]
         self.layers = nn.ModuleList()
         for (before, after), step in zip(pairwise(sizes), steps, strict=True):
             self.layers.append(_convolution(before, after, step))

@@ -131,6 +131,12 @@ class RecognizerSection(Section):
     stem_depth: int = Field(
         1, ge=1, le=8, description="vit, convolution: layers at each size that the picture comes down to."
     )
+    stem_width: int = Field(
+        0,
+        ge=0,
+        description="vit, convolution: channels of the first size, which double up to the width; 0: the "
+        "width, halved for each size.",
+    )
     patch: Sides = Field((8, 4), description="vit: height and width of a patch; the image must be a multiple of it.")
     width: int = Field(192, ge=1, description="Width of every hidden state.")
     heads: int = Field(3, ge=1, description="vit: attention heads; each is width / heads wide.")
