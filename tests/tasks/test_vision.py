@@ -188,6 +188,41 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
     assert differences(RunFolder(whole), RunFolder(cut)) == []
 
 
+def test_a_run_of_before_classes_mattered_goes_on_unless_it_kept_others_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of then names the same data, but not what was kept back."""
+    folder = coloured(tmp_path / "train", 20)
+    training = {"updates": 6, "checkpoint_every": 2}
+
+    def begin(recipe: Recipe, run: Path, of_then: bool) -> None:
+        with monkeypatch.context() as then:
+            if of_then:
+                then.setattr(VisionTask, "data_keys", property(lambda task: [task.stores[0].content] * 2))
+            with pytest.raises(KeyboardInterrupt):
+                api.train(recipe, run, quiet=True, report=False, sinks=[StopAt(3)])
+
+    def go_on(run: Path) -> None:
+        api.train(None, run, resume=True, quiet=True, report=False)
+
+    same = recipe_of(folder, training=training)
+    begin(same, tmp_path / "same", of_then=True)
+    go_on(tmp_path / "same")
+
+    for colour in ("blue", "green"):
+        for file in sorted((folder / colour).iterdir())[1:]:
+            file.unlink()
+    changed = next(
+        one for one in (recipe_of(folder, seed=seed, training=training) for seed in range(1000))
+        if len(task_of(one).data_keys) == 3
+    )  # fmt: skip
+    begin(changed, tmp_path / "now", of_then=False)
+    go_on(tmp_path / "now")
+    begin(changed, tmp_path / "then", of_then=True)
+    with pytest.raises(BadInput, match="an older version of jumok, which kept other data back"):
+        go_on(tmp_path / "then")
+
+
 def test_starting_from_another_run(tmp_path: Path) -> None:
     train = coloured(tmp_path / "train", 6)
     api.train(recipe_of(train, training={"updates": 3}), tmp_path / "first", quiet=True, report=False)
