@@ -129,6 +129,11 @@ def test_columns_are_asked_for_by_the_key_of_their_own_corpus(tmp_path: Path) ->
         task_of(recipe_of(tmp_path / "unclear.csv"))
     with pytest.raises(BadInput, match=r"say its number: data\.valid\.fields\.text=N$"):
         task_of(recipe_of(train, tmp_path / "unclear.csv"))
+    (tmp_path / "unlabelled.csv").write_text("image,note\ntrain/red/0.png,y\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"it is not said of which class .* \(data\.train\.fields\.label names"):
+        task_of(recipe_of(tmp_path / "unlabelled.csv"))
+    with pytest.raises(BadInput, match=r"it is not said of which class .* \(data\.valid\.fields\.label names"):
+        task_of(recipe_of(train, tmp_path / "unlabelled.csv"))
 
 
 def test_classes_that_do_not_fit(tmp_path: Path) -> None:

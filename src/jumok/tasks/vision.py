@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -101,8 +102,9 @@ class VisionTask:
 
     def _open(self, corpus: Corpus, part: str, say: Say) -> ImageStore:
         section = self.section
-        source = source_of(corpus, part, min(section.image))
-        store = open_store(source, section.image, section.channels, self.recipe.data.resize, say)
+        with keys_of(part):
+            source = source_of(corpus, part, min(section.image))
+            store = open_store(source, section.image, section.channels, self.recipe.data.resize, say)
         if store.lost:
             more = f" (nor of {len(store.lost) - 1} more)" if len(store.lost) > 1 else ""
             raise BadInput(
@@ -201,7 +203,13 @@ def source_of(corpus: Corpus, part: str, size: int) -> ImageSource:
     """The images that a recipe names: files, or those drawn in the model's own size."""
     if corpus.drawn is not None:
         return Drawn(corpus.pairs, corpus.split or part, size)
+    return open_images(corpus.images, corpus.fields)
+
+
+@contextmanager
+def keys_of(part: str) -> Iterator[None]:
+    """The columns of images to validate on are said by keys of their own: what is told of them names these."""
     try:
-        return open_images(corpus.images, corpus.fields)
-    except BadInput as error:  # the columns of images to validate on are said by keys of their own
+        yield
+    except BadInput as error:
         raise BadInput(str(error).replace(KEY, f"data.{part}.fields")) from None
