@@ -103,6 +103,23 @@ def test_the_page(folder: Path) -> None:
     assert "https:" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--what", "filters"), ["component", "of the variance"]),
+        (("--what", "filters", "--images", "FOLDER", "--most", "6"), ["a small CNN after"]),
+        (("--what", "positions"), ["Positions are learned", "in a row"]),
+        (("--what", "distance", "--images", "FOLDER"), ["on 12 images of 8×12 pixels", "nearest head"]),
+    ],
+)
+def test_a_page_of_what_the_model_is_like(folder: Path, words: tuple[str, ...], told: list[str]) -> None:
+    assert look(folder, *words, "--out", "OUT/what.html") == 0
+    text = (folder / "what.html").read_text(encoding="utf-8")
+    for part in ("<h1>run: ", "data:image/svg+xml", '<table class="numbers">', *told):
+        assert part in text
+    assert not re.search(r"(src|href|srcset)=\"(?!data:)", text)  # nothing is fetched
+
+
 def test_distances_as_numbers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert look(folder, "--what", "distance", "--images", "FOLDER", "--most", "5") == 0
     assert "4 heads look: mean attention distance over 5 images of 8×12 pixels" in capsys.readouterr().out
@@ -166,7 +183,8 @@ def test_what_cannot_be_read_is_left_out_of_a_measure(folder: Path, capsys: pyte
         (["--what", "filters", "--images", "BROKEN", "--out", "OUT/x.png"], "no image in it that can be read"),
         (["--what", "filters", "--images", "OUT/images/red", "--out", "OUT/x.png"], "not told what these images show"),
         (["--what", "positions", "--images", "FOLDER", "--out", "OUT/x.png"], "about the model alone"),
-        (["--what", "filters", "--out", "OUT/x.html"], "none of .png"),
+        (["--what", "filters", "--out", "OUT/x.gif"], "none of .png"),
+        (["--what", "filters", "--dark", "--out", "OUT/x.html"], "--dark is for pictures"),
         (["ONE", "--what", "positions", "--out", "OUT/x.png"], "the model alone"),
         (["--what", "distance"], "--images"),
         (["--what", "distance", "--layer", "1", "--images", "FOLDER"], "--what is not"),

@@ -20,7 +20,17 @@ from jumok.inspect import vision_plots
 from jumok.inspect.drawing import sheet, style
 from jumok.inspect.vision import Map
 from jumok.inspect.vision_distance import Distances, HeadDistance
-from jumok.inspect.vision_picture import MARK, MOST_IMAGES, Shown, colour, draw_maps, most_of, overlay, told_apart
+from jumok.inspect.vision_picture import (
+    MARK,
+    MOST_IMAGES,
+    SHADES,
+    Shown,
+    colour,
+    draw_maps,
+    most_of,
+    overlay,
+    told_apart,
+)
 from jumok.inspect.vision_plots import as_picture, draw_distances, draw_filters, draw_positions, tiled
 from jumok.inspect.vision_weights import Filters
 
@@ -100,7 +110,16 @@ def test_what_differs_in_colour_alone_is_seen_in_grey() -> None:
     assert abs(float(told_apart(image)[10, 10] - told_apart(image)[0, 0])) > 75
     image[5:15, 5:15] = (250, 250, 250)
     assert told_apart(image)[10, 10] > told_apart(image)[0, 0] + 75  # light stays light
-    assert np.array_equal(told_apart(np.full((4, 4, 3), 90, np.uint8)), np.full((4, 4), 90.0))
+
+
+@pytest.mark.parametrize("grey", [0, 90, 255])
+def test_a_flat_image_is_neither_dark_nor_light(grey: int) -> None:
+    image = np.full((20, 20, 3), grey, np.uint8)
+    assert np.array_equal(told_apart(image), np.full((20, 20), sum(SHADES) / 2))
+    image[3, 4] = 128  # a single pixel can still be seen
+    shown = told_apart(image)
+    assert (shown.min(), shown.max()) == SHADES
+    assert (shown[3, 4] > shown[0, 0]) == (grey < 128)
 
 
 def test_the_brightest_patch_is_the_largest_value() -> None:

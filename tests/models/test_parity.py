@@ -5,12 +5,12 @@ In float64: where ReLU has its edge, a last digit of float32 would decide about 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
 import torch
+from required import required
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -158,20 +158,15 @@ def test_torch_transformer(norm: str, activation: str) -> None:
 
 
 def marian(activation: str, shared: bool) -> Any:
-    try:
-        from transformers import MarianConfig, MarianMTModel
-    except ImportError:
-        if os.environ.get("CI") == "true":
-            pytest.fail('the parity with MarianMT was not tested: pip install ".[test]" brings transformers')
-        pytest.skip("transformers is not installed")
-    config = MarianConfig(
+    transformers = required("transformers")
+    config = transformers.MarianConfig(
         vocab_size=WORDS, decoder_vocab_size=WORDS, share_encoder_decoder_embeddings=shared, tie_word_embeddings=True,
         d_model=WIDTH, encoder_layers=LAYERS[0], decoder_layers=LAYERS[1], encoder_attention_heads=HEADS,
         decoder_attention_heads=HEADS, encoder_ffn_dim=INNER, decoder_ffn_dim=INNER, activation_function=activation,
         scale_embedding=True, dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, max_position_embeddings=64,
         pad_token_id=PAD, eos_token_id=END, decoder_start_token_id=START, forced_eos_token_id=None,
     )  # fmt: skip
-    model = MarianMTModel(config).train()
+    model = transformers.MarianMTModel(config).train()
     for module in (model.model.encoder, model.model.decoder):
         table = module.embed_positions.weight
         expected = module.embed_positions.create_weight()

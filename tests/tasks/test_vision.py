@@ -129,6 +129,11 @@ def test_columns_are_asked_for_by_the_key_of_their_own_corpus(tmp_path: Path) ->
         task_of(recipe_of(tmp_path / "unclear.csv"))
     with pytest.raises(BadInput, match=r"say its number: data\.valid\.fields\.text=N$"):
         task_of(recipe_of(train, tmp_path / "unclear.csv"))
+    (tmp_path / "unlabelled.csv").write_text("image,note\ntrain/red/0.png,y\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"it is not said of which class .* \(data\.train\.fields\.label names"):
+        task_of(recipe_of(tmp_path / "unlabelled.csv"))
+    with pytest.raises(BadInput, match=r"it is not said of which class .* \(data\.valid\.fields\.label names"):
+        task_of(recipe_of(train, tmp_path / "unlabelled.csv"))
 
 
 def test_classes_that_do_not_fit(tmp_path: Path) -> None:
@@ -186,6 +191,41 @@ def test_a_resumed_run_is_the_undisturbed_one(tmp_path: Path) -> None:
         api.train(recipe, cut, quiet=True, report=False, sinks=[StopAt(5)])
     api.train(None, cut, resume=True, quiet=True, report=False)
     assert differences(RunFolder(whole), RunFolder(cut)) == []
+
+
+def test_a_run_of_before_classes_mattered_goes_on_unless_it_kept_others_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of then names the same data, but not what was kept back."""
+    folder = coloured(tmp_path / "train", 20)
+    training = {"updates": 6, "checkpoint_every": 2}
+
+    def begin(recipe: Recipe, run: Path, of_then: bool) -> None:
+        with monkeypatch.context() as then:
+            if of_then:
+                then.setattr(VisionTask, "data_keys", property(lambda task: [task.stores[0].content] * 2))
+            with pytest.raises(KeyboardInterrupt):
+                api.train(recipe, run, quiet=True, report=False, sinks=[StopAt(3)])
+
+    def go_on(run: Path) -> None:
+        api.train(None, run, resume=True, quiet=True, report=False)
+
+    same = recipe_of(folder, training=training)
+    begin(same, tmp_path / "same", of_then=True)
+    go_on(tmp_path / "same")
+
+    for colour in ("blue", "green"):
+        for file in sorted((folder / colour).iterdir())[1:]:
+            file.unlink()
+    changed = next(
+        one for one in (recipe_of(folder, seed=seed, training=training) for seed in range(1000))
+        if len(task_of(one).data_keys) == 3
+    )  # fmt: skip
+    begin(changed, tmp_path / "now", of_then=False)
+    go_on(tmp_path / "now")
+    begin(changed, tmp_path / "then", of_then=True)
+    with pytest.raises(BadInput, match="an older version of jumok, which kept other data back"):
+        go_on(tmp_path / "then")
 
 
 def test_starting_from_another_run(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def look(
         ..., "--run", help="A run folder of a model that was trained on images, or on pictures of words."
     ),
     out: Path | None = typer.Option(
-        None, "--out", help="Draw here: .png, .svg, .json, or .html (a page of one image)."
+        None, "--out", help="Draw here: .png, .svg, .json, or .html (a page of one image, or of --what)."
     ),
     layer: int | None = typer.Option(None, "--layer", help="Attention: counted from 0. (default: the last)"),
     head: int | None = typer.Option(None, "--head", help="Attention: counted from 0. (default: all, and their mean)"),
@@ -119,12 +119,13 @@ def _show(
 ) -> None:
     from jumok.inspect.vision_files import measure_distances, write_filters, write_positions
 
+    name = model.run.path.name
     if what == "distance":
         if not images and folder is None:
             raise BadInput("--what distance is measured on images: name some, or a folder of them with --images")
         paths = [*images, *([folder] if folder is not None else [])]
         batches = (batch for _, batch, _ in _batches(model, _spread(paths, most or MOST)))
-        found = measure_distances(_looker(model), batches, out, dark)
+        found = measure_distances(_looker(model), batches, out, dark, name)
         typer.echo(json.dumps(found.to_json(), indent=1) if as_json else found.summary(), nl=as_json)
         if out is not None and not as_json:
             typer.echo(f"written: {out}")
@@ -133,10 +134,10 @@ def _show(
         raise BadInput(f"--what {what} is about the model alone: leave out the images, --images and --json")
     assert out is not None
     if what == "positions":
-        typer.echo(write_positions(_looker(model), out, dark=dark))
+        typer.echo(write_positions(_looker(model), out, dark, name))
     else:
         network = None if folder is None else _network(model, folder, most or LEARNED_FROM)
-        typer.echo(write_filters(_looker(model), out, network, dark))
+        typer.echo(write_filters(_looker(model), out, network, dark, name))
 
 
 def _network(model: TrainedImageClassifier | TrainedTextReader, folder: Path, most: int) -> Filters:

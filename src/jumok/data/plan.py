@@ -25,6 +25,7 @@ HELD_OUT, BATCHES, GROUP = 1, 2, 3  # what a permutation is for, part of its key
 HELD_OUT_SHARE = 20  # at most one pair in so many
 FEW = 50  # kept back: from fewer nobody can tell two models apart
 FEW_SAY_LITTLE = " (so few say little: --valid names more)"
+KEPT_BACK = "kept back "  # how the key begins of a choice that older versions of jumok would not have made
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from jumok.errors import Failure
 from jumok.inspect.attention import visible
 from jumok.inspect.fonts import families_for
 from jumok.inspect.forecast_plot import draw_errors, draw_forecast
-from jumok.inspect.html import escape
+from jumok.inspect.html import escape, picture
 from jumok.inspect.report import ExtraSection, write_report
 from jumok.recipe import Recipe
 from jumok.tasks.forecast_scores import ForecastScores, described
@@ -51,15 +50,15 @@ def _errors(scores: ForecastScores) -> str:
     )
     told = f"Mean absolute error by the number of steps ahead, 1 to {scores.horizon}"
     labelled = replace(scores, series=_drawable(scores.series))
-    picture = _picture(told, lambda dark: draw_errors(labelled, "svg", dark=dark))
-    return f"{note}\n{table}\n{picture}"
+    errors = _picture(told, lambda dark: draw_errors(labelled, "svg", dark=dark))
+    return f"{note}\n{table}\n{errors}"
 
 
 def _forecasts(forecaster: SeriesForecaster) -> str:
     known = len(forecaster.series) - forecaster.layout.horizon
     label = _drawable(forecaster.series.name)
     past, coming = (replace(each, name=label) for each in (forecaster.outlook(known=known), forecaster.outlook()))
-    name = escape(forecaster.series.name)
+    name = forecaster.series.name
     first = _picture(
         f"The last forecast of the test part of {name}, beside what came",
         lambda dark: draw_forecast(past, "svg", dark=dark),
@@ -82,8 +81,4 @@ def _drawable(name: str) -> str:
 
 def _picture(told: str, draw: Callable[[bool], bytes]) -> str:
     """An image for light pages and one for dark ones, both inside the page."""
-    light, dark = (f"data:image/svg+xml;base64,{base64.b64encode(draw(side)).decode()}" for side in (False, True))
-    return (
-        f'<figure class="picture"><picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        f'<img src="{light}" alt="{told}"></picture></figure>'
-    )
+    return f'<figure class="picture">{picture(draw(False), draw(True), told)}</figure>'

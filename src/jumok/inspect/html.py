@@ -100,6 +100,20 @@ def escape(text: str) -> str:
     return html.escape(readable(text), quote=True)
 
 
+def picture(light: bytes, dark: bytes, about: str, width: int | None = None) -> str:
+    """An image (SVG or PNG) for a light page and one for a dark, both inside the page."""
+    day, night = (f"data:image/{_kind(each)};base64,{base64.b64encode(each).decode('ascii')}" for each in (light, dark))
+    wide = "" if width is None else f' width="{width}"'
+    return (
+        f'<picture><source media="(prefers-color-scheme: dark)" srcset="{night}">'
+        f'<img src="{day}"{wide} alt="{escape(about)}"></picture>'
+    )
+
+
+def _kind(image: bytes) -> str:
+    return "png" if image.startswith(b"\x89PNG") else "svg+xml"
+
+
 def framed(page: str, height: int) -> str:
     """A whole page inside a notebook, in a frame of its own so that its styles stay there. The page is safe already."""
     return f'<iframe srcdoc="{html.escape(page, quote=True)}" style="width:100%;height:{height}px;border:0"></iframe>'

@@ -5,7 +5,6 @@ The same input gives the same bytes.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import visible
 from jumok.inspect.curve import Series, score_name, series_of, short
 from jumok.inspect.drawing import Format, saved, sheet, style
-from jumok.inspect.html import document, escape
+from jumok.inspect.html import document, escape, picture
 from jumok.training.comparison import LOWER_IS_BETTER, Summary, best_of, differences, short_names
 
 KINDS = (".png", ".svg", ".html")
@@ -199,9 +198,5 @@ def _picture(curves: Sequence[Curve], metric: str) -> str:
     except Failure:
         numbered = [Curve(f"run {number}", c.validation, c.training, c.best) for number, c in enumerate(curves, 1)]
         light, dark = (draw_runs(numbered, metric, "svg", dark=side) for side in (False, True))
-    one, other = (f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}" for content in (light, dark))
-    told = f"{escape(score_name(metric))} of {len(curves)} runs by update"
-    return (
-        f'<figure class="picture"><picture><source media="(prefers-color-scheme: dark)" srcset="{other}">'
-        f'<img src="{one}" alt="{told}"></picture></figure>'
-    )
+    told = f"{score_name(metric)} of {len(curves)} runs by update"
+    return f'<figure class="picture">{picture(light, dark, told)}</figure>'

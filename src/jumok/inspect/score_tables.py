@@ -39,7 +39,7 @@ def label_table(scores: LabelScores) -> str:
         )
         for score in scores.by_label
     ]
-    return _numbers(("label", "precision", "recall", "F1", "F1’s interval", "examples", "predicted"), rows)
+    return numbers_table(("label", "precision", "recall", "F1", "F1’s interval", "examples", "predicted"), rows)
 
 
 def tag_table(scores: TagScores) -> str:
@@ -53,10 +53,10 @@ def tag_table(scores: TagScores) -> str:
         for score in scores.by_name
     ]
     name = "type" if scores.spans else "tag"
-    return _numbers((name, "precision", "recall", "F1", "F1’s interval", "gold", "predicted", "right"), rows)
+    return numbers_table((name, "precision", "recall", "F1", "F1’s interval", "gold", "predicted", "right"), rows)
 
 
-def _numbers(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def numbers_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A name and then numbers."""
     names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     body = "\n".join(

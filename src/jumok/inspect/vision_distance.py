@@ -64,13 +64,17 @@ class Distances:
     def of_layer(self, layer: int) -> list[float]:
         return [one.pixels for one in self.heads if one.layer == layer]
 
+    def spread(self, layer: int) -> tuple[float, float, float]:
+        """Of the nearest head of a layer, the mean of all, and of the farthest."""
+        pixels = self.of_layer(layer)
+        return min(pixels), sum(pixels) / len(pixels), max(pixels)
+
     def to_json(self) -> dict[str, Any]:
         def told(layer: int) -> dict[str, Any]:
             heads = [one for one in self.heads if one.layer == layer]
-            pixels = [one.pixels for one in heads]
-            low, high, mean = min(pixels), max(pixels), sum(pixels) / len(pixels)
+            low, mean, high = self.spread(layer)
             return {
-                "layer": layer, "pixels": pixels, "elsewhere": [one.elsewhere for one in heads],
+                "layer": layer, "pixels": [one.pixels for one in heads], "elsewhere": [one.elsewhere for one in heads],
                 "lowest": low, "highest": high, "mean": mean,
                 "lowest_share": low / self.diagonal, "highest_share": high / self.diagonal,
             }  # fmt: skip
@@ -93,8 +97,7 @@ class Distances:
             "layer   nearest    mean  farthest   share of the diagonal   CNN: field  if evenly",
         ]
         for layer in range(self.layers):
-            pixels = self.of_layer(layer)
-            low, mean, high = min(pixels), sum(pixels) / len(pixels), max(pixels)
+            low, mean, high = self.spread(layer)
             shares = f"{low / self.diagonal:.2f} to {high / self.diagonal:.2f}"
             field, evenly = self.fields[layer], self.field_distances[layer]
             lines.append(f"{layer:>5}{low:>10.1f}{mean:>8.1f}{high:>10.1f}{shares:>24}{field:>13}{evenly:>11.1f}")

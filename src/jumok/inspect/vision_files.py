@@ -1,5 +1,5 @@
 """What `jumok look` writes: maps over images, or what is known of the model beyond them; the ending of the file decides
-how: .png, .svg, .html (of one image) or .json."""
+how: .png, .svg, .html (of maps: about one image) or .json."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 KINDS = ("attention", "rollout", "gradient")
 WHATS = ("filters", "positions", "distance")
-MAP_FILES, WHAT_FILES = (".png", ".svg", ".html", ".json"), (".png", ".svg", ".json")
+FILES = (".png", ".svg", ".html", ".json")
 MOST_IMAGES = 40  # of one file, as many as `draw_maps` takes (not imported from there: numbers need no matplotlib)
 
 
@@ -52,7 +52,7 @@ class Asked:
 
     def check(self, path: Path) -> None:
         """Refuse what cannot be drawn, before any work is done for it."""
-        check_picture_path(path, MAP_FILES)
+        check_picture_path(path, FILES)
         if self.kind is not None and self.kind not in KINDS:
             raise BadInput(f"--kind {self.kind}: there is no such kind of map.{did_you_mean(self.kind, KINDS)}")
         kind, is_page = self.kind or "attention", path.suffix.lower() == ".html"
@@ -216,26 +216,31 @@ def check_what(what: str, path: Path | None) -> None:
     if what not in WHATS:
         raise BadInput(f"--what {what}: there is nothing of that name to show.{did_you_mean(what, WHATS)}")
     if path is not None:
-        check_picture_path(path, WHAT_FILES)
+        check_picture_path(path, FILES)
     elif what != "distance":
-        raise BadInput(f"--what {what} is drawn into a file: --out {what}.png (or .svg, .json)")
+        raise BadInput(f"--what {what} is drawn into a file: --out {what}.png (or .svg, .html, .json)")
 
 
-def write_filters(model: Looker, path: Path, network: Filters | None = None, dark: bool = False) -> str:
-    """The first layer's filters, beside those of a CNN where there is one (`network_filters`)."""
+def write_filters(model: Looker, path: Path, network: Filters | None = None, dark: bool = False, name: str = "") -> str:
+    """The first layer's filters, beside those of a CNN where there is one (`network_filters`). `name`: the run's, which
+    a page has in its title."""
     from jumok.inspect.vision_plots import draw_filters
     from jumok.inspect.vision_weights import principal_filters
 
     groups = [principal_filters(model), *([network] if network is not None else [])]
     if path.suffix.lower() == ".json":
         _write(path, _written({"groups": [one.to_json() for one in groups]}))
+    elif path.suffix.lower() == ".html":
+        from jumok.inspect.vision_model_page import filters_page
+
+        _write(path, filters_page(groups, name))
     else:
         _write(path, draw_filters(groups, _format(path), dark=dark))
     share = 100 * min(1.0, sum(groups[0].shares))
     return f"{len(groups[0].shares)} components of the {groups[0].name}, {share:.0f} % of its variance: {path}"
 
 
-def write_positions(model: Looker, path: Path, dark: bool = False) -> str:
+def write_positions(model: Looker, path: Path, dark: bool = False, name: str = "") -> str:
     from jumok.inspect.vision_plots import draw_positions
     from jumok.inspect.vision_weights import position_kind, position_similarity
 
@@ -244,12 +249,18 @@ def write_positions(model: Looker, path: Path, dark: bool = False) -> str:
         rows, columns = alike.shape[:2]
         pairs = np.round(alike.astype(np.float64).reshape(rows * columns, -1), 6).tolist()
         _write(path, _written({"kind": kind, "grid": [rows, columns], "cosine": pairs}))
+    elif path.suffix.lower() == ".html":
+        from jumok.inspect.vision_model_page import positions_page
+
+        _write(path, positions_page(alike, kind, name))
     else:
         _write(path, draw_positions(alike, kind, _format(path), dark=dark))
     return f"{kind} positions of {alike.shape[0]}×{alike.shape[1]} patches: {path}"
 
 
-def measure_distances(model: Looker, batches: Iterable[Tensor], path: Path | None, dark: bool = False) -> Distances:
+def measure_distances(
+    model: Looker, batches: Iterable[Tensor], path: Path | None, dark: bool = False, name: str = ""
+) -> Distances:
     """Measured, and drawn where a file is named."""
     from jumok.inspect.vision_distance import attention_distances
     from jumok.inspect.vision_plots import draw_distances
@@ -257,6 +268,10 @@ def measure_distances(model: Looker, batches: Iterable[Tensor], path: Path | Non
     found = attention_distances(model, batches)
     if path is not None and path.suffix.lower() == ".json":
         _write(path, json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n")
+    elif path is not None and path.suffix.lower() == ".html":
+        from jumok.inspect.vision_model_page import distances_page
+
+        _write(path, distances_page(found, name))
     elif path is not None:
         _write(path, draw_distances(found, _format(path), dark=dark))
     return found

@@ -24,11 +24,20 @@ from jumok.errors import BadInput
 from jumok.files import disk_errors_named, replace_file
 from jumok.inspect.attention import Weights
 from jumok.inspect.canvas import packed
-from jumok.inspect.html import document, embed, escape, readable
+from jumok.inspect.html import document, embed, escape, picture, readable
 from jumok.inspect.rollout import rolled_encoder
 from jumok.inspect.vision import WHOLE, Map, check_place, check_view, every_layer, last_layer, predictions, rollout_maps
 from jumok.inspect.vision_distance import attention_distances
 from jumok.inspect.vision_gradient import gradient_maps
+from jumok.inspect.vision_model_page import (
+    ABOUT_DISTANCES,
+    ABOUT_FILTERS,
+    ABOUT_NETWORK,
+    ABOUT_POSITIONS,
+    DISTANCES,
+    FILTERS,
+    POSITIONS,
+)
 from jumok.inspect.vision_picture import Pixels, Shown, colour, draw_maps
 from jumok.inspect.vision_plots import draw_distances, draw_filters, draw_positions
 from jumok.inspect.vision_weights import Filters, position_kind, position_similarity, principal_filters
@@ -183,11 +192,11 @@ def _explained(
         "Rollout follows attention through all layers. The maps behind it are for one label each: attention counts "
         "where more of it would have raised that label's score (gradient-weighted, Chefer et al. 2021)."
     )
-    picture = _figure(
+    drawn = _figure(
         lambda dark: draw_maps([Shown(image, name, maps)], legend="", dark=dark),
         f"The image, rollout, and gradient-weighted maps for {', '.join(named)}",
     )
-    return f"<section><h2>What the answer hangs on</h2>\n<p>{about}</p>\n{picture}</section>"
+    return f"<section><h2>What the answer hangs on</h2>\n<p>{about}</p>\n{drawn}</section>"
 
 
 def _beyond(model: ImageLabeller, images_BCHW: Tensor, network: Filters | None) -> str:
@@ -195,20 +204,18 @@ def _beyond(model: ImageLabeller, images_BCHW: Tensor, network: Filters | None) 
     distances = attention_distances(model, images_BCHW)
     filters = [principal_filters(model), *([network] if network is not None else [])]
     parts = [
-        "<h2>How far the heads look</h2>",
-        "<p>A dot is a head: the mean distance in pixels between a patch and the patches it looks at, weighted by how "
-        "much, on this image alone. Beside it is a convolutional network, which sees no more than its receptive field: "
-        "how wide that is stands at each point.</p>",
+        f"<h2>{DISTANCES}</h2>",
+        f"<p>{ABOUT_DISTANCES}on this image alone. {ABOUT_NETWORK}</p>",
         _figure(lambda dark: draw_distances(distances, dark=dark), "Mean attention distance of each head by layer"),
-        "<h2>What the first layer looks for</h2>",
-        "<p>The principal components of the filters that turn a patch into a vector. Grey is 0.</p>",
+        f"<h2>{FILTERS}</h2>",
+        f"<p>{ABOUT_FILTERS}</p>",
         _figure(lambda dark: draw_filters(filters, dark=dark), "Principal components of the first layer's filters"),
     ]
     if model.reader.positions is not None:
         alike, kind = position_similarity(model, model.reader.grid(images_BCHW)), position_kind(model)
         parts += [
-            "<h2>What the model knows about places</h2>",
-            "<p>One small map for each patch, where the patch is: how alike its position is to all others.</p>",
+            f"<h2>{POSITIONS}</h2>",
+            f"<p>{ABOUT_POSITIONS}</p>",
             _figure(lambda dark: draw_positions(alike, kind, dark=dark), "Cosines of position embeddings"),
         ]
     return "<section>" + "\n".join(parts) + "</section>"
@@ -218,10 +225,7 @@ def _figure(draw: Drawn, about: str) -> str:
     """A picture for a light page and one for a dark."""
     light, dark = draw(False), draw(True)
     width = round(struct.unpack(">I", light[16:20])[0] / DOTS)
-    return (
-        f'<figure><picture><source media="(prefers-color-scheme: dark)" srcset="{_uri(dark)}">'
-        f'<img src="{_uri(light)}" width="{width}" alt="{escape(about)}"></picture></figure>'
-    )
+    return f"<figure>{picture(light, dark, about, width)}</figure>"
 
 
 def _png_uri(image: Pixels) -> str:

@@ -120,9 +120,11 @@ def told_apart(image: Pixels) -> Pixels:
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     shades = centred @ (direction * (1 if direction.sum() >= 0 else -1))
     low, high = np.percentile(shades, (1, 99))
-    if high - low < 1:
-        return image.mean(axis=-1)
     darkest, lightest = SHADES
+    if high - low < 1:  # of one colour, but for what is small
+        low, high = shades.min(), shades.max()
+    if high - low < 1:
+        return np.full(image.shape[:2], (darkest + lightest) / 2)
     shades = darkest + (lightest - darkest) * ((shades - low) / (high - low)).clip(0, 1)
     shown: Pixels = shades.reshape(image.shape[:2])
     return shown

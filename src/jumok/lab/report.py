@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from jumok.files import replace_file
 from jumok.inspect.drawing import saved, sheet, style
-from jumok.inspect.html import document, escape
+from jumok.inspect.html import document, escape, picture
 from jumok.lab.catalogue import load, modules, name_of
 from jumok.lab.experiment import Experiment, Numbers, Verdict
 from jumok.lab.results import Result, code_of, read_result
@@ -121,11 +120,7 @@ def _verdict(verdict: Verdict) -> str:
 
 
 def _picture(told: str, light: bytes, dark: bytes) -> str:
-    day, night = (f"data:image/png;base64,{base64.b64encode(image).decode()}" for image in (light, dark))
-    return (
-        f'<figure class="picture"><picture><source media="(prefers-color-scheme: dark)" srcset="{night}">'
-        f'<img src="{day}" alt="{escape(told)}"></picture></figure>'
-    )
+    return f'<figure class="picture">{picture(light, dark, told)}</figure>'
 
 
 def _numbers(result: Result) -> str:

@@ -7,8 +7,10 @@ Two images that were mixed (mixup, cutmix) have two labels, each with the share 
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +27,7 @@ from jumok.data.images.mixing import Mix
 from jumok.data.images.order import Order
 from jumok.data.images.sources import ImageSource, open_images
 from jumok.data.images.store import ImageStore, open_store
-from jumok.data.plan import FEW, FEW_SAY_LITTLE, HELD_OUT, HELD_OUT_SHARE, LayoutPlan
+from jumok.data.plan import FEW, FEW_SAY_LITTLE, HELD_OUT, HELD_OUT_SHARE, KEPT_BACK, LayoutPlan
 from jumok.data.shuffle import Shuffle
 from jumok.errors import BadInput
 from jumok.files import replace_file
@@ -84,6 +86,7 @@ class VisionTask:
         held = [self._open(corpus, "valid", say) for corpus in recipe.data.valid]
         self.classes = Classes.learned([store.classes[label] for store in self.stores for label in store.labels])
         self.labels = [self._labels(store) for store in self.stores]
+        self.split: list[str] = []  # a key, where other images are kept back than in older versions
         numbers = [np.arange(len(store)) for store in self.stores]
         self.held = [(store, self._labels(store), np.arange(len(store))) for store in held]
         if not held:
@@ -99,8 +102,9 @@ class VisionTask:
 
     def _open(self, corpus: Corpus, part: str, say: Say) -> ImageStore:
         section = self.section
-        source = source_of(corpus, part, min(section.image))
-        store = open_store(source, section.image, section.channels, self.recipe.data.resize, say)
+        with keys_of(part):
+            source = source_of(corpus, part, min(section.image))
+            store = open_store(source, section.image, section.channels, self.recipe.data.resize, say)
         if store.lost:
             more = f" (nor of {len(store.lost) - 1} more)" if len(store.lost) > 1 else ""
             raise BadInput(
@@ -128,7 +132,8 @@ class VisionTask:
         count = max(1, min(self.recipe.data.hold_out, size // HELD_OUT_SHARE))
         left = np.bincount(np.concatenate(self.labels))
         chosen: list[int] = []
-        for number in map(int, Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(size))):
+        shuffled = Shuffle(size, self.recipe.seed, HELD_OUT)(np.arange(size))
+        for number in map(int, shuffled):
             if left[label := self.labels[0][number]] > 1:
                 left[label] -= 1
                 chosen.append(number)
@@ -140,6 +145,8 @@ class VisionTask:
                 "or name data.valid (--valid)"
             )
         kept = np.sort(np.array(chosen))
+        if not np.array_equal(kept, np.sort(shuffled[:count])):  # which were kept back when classes did not matter
+            self.split = [KEPT_BACK + hashlib.sha256(json.dumps(kept.tolist()).encode()).hexdigest()[:32]]
         few = "" if len(kept) >= FEW else FEW_SAY_LITTLE
         many = "images are" if len(kept) > 1 else "image is"
         say(f"no validation data given: {len(kept):,} training {many} kept back for it{few}")
@@ -151,7 +158,7 @@ class VisionTask:
 
     @property
     def data_keys(self) -> list[str]:
-        return [store.content for store in (*self.stores, *(store for store, _, _ in self.held))]
+        return [store.content for store in (*self.stores, *(store for store, _, _ in self.held))] + self.split
 
     def keep(self, folder: Path) -> None:
         if not (folder / LABELS).exists():
@@ -196,7 +203,13 @@ def source_of(corpus: Corpus, part: str, size: int) -> ImageSource:
     """The images that a recipe names: files, or those drawn in the model's own size."""
     if corpus.drawn is not None:
         return Drawn(corpus.pairs, corpus.split or part, size)
+    return open_images(corpus.images, corpus.fields)
+
+
+@contextmanager
+def keys_of(part: str) -> Iterator[None]:
+    """The columns of images to validate on are said by keys of their own: what is told of them names these."""
     try:
-        return open_images(corpus.images, corpus.fields)
-    except BadInput as error:  # the columns of images to validate on are said by keys of their own
+        yield
+    except BadInput as error:
         raise BadInput(str(error).replace(KEY, f"data.{part}.fields")) from None

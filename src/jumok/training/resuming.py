@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jumok.data.plan import KEPT_BACK
 from jumok.errors import BadInput
 from jumok.recipe import Recipe
 from jumok.tasks import pretraining
@@ -93,6 +94,12 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 def restored(saved: TrainState, fresh: TrainState, say: Say) -> TrainState:
     """The state of a checkpoint, to go on with in the circumstances of now."""
     if saved.data != fresh.data:
+        if saved.data == [key for key in fresh.data if not key.startswith(KEPT_BACK)]:
+            raise BadInput(
+                "this run was begun by an older version of jumok, which kept other data back for validation (also the "
+                "last image of a class), so it cannot be continued exactly. Go on with that version, or start a new "
+                "run in another folder."
+            )
         raise BadInput(
             "the training or validation data has changed since this run began, so it cannot be continued exactly. "
             "Put the old files back, or start a new run in another folder."

@@ -17,7 +17,16 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from jumok.data.images.picture import BORDER, MOST_PIXELS, BadPicture, decode, fit, is_picture, pixels_of
+from jumok.data.images.picture import (
+    BORDER,
+    MOST_PIXELS,
+    BadPicture,
+    decode,
+    fit,
+    is_animated,
+    is_picture,
+    pixels_of,
+)
 from jumok.data.images.raw import RawImage
 from jumok.errors import BadInput
 
@@ -264,6 +273,18 @@ def test_of_an_animation_the_first_picture_counts() -> None:
     for kind, options in (("GIF", {}), ("PNG", {}), ("WEBP", {"lossless": True}), ("TIFF", {})):
         data = saved(first, kind, save_all=True, append_images=others, **options)
         assert np.array_equal(decode(data, "x", 1), frames[0]), kind
+        assert is_animated(RawImage("x", None, data)), kind
+        assert not is_animated(RawImage("x", None, saved(first, kind))), kind
+
+
+def test_what_a_phone_puts_behind_its_jpeg_is_no_animation() -> None:
+    photo, depth = (Image.fromarray(noise(8, 9, 1)[:, :, 0]) for _ in range(2))
+    data = saved(photo, "MPO", save_all=True, append_images=[depth])
+    with Image.open(BytesIO(data)) as opened:
+        assert opened.format == "MPO"
+        assert opened.n_frames == 2
+    assert not is_animated(RawImage("IMG_1.jpg", None, data))
+    assert decode(data, "IMG_1.jpg", 3).shape == (8, 9, 3)
 
 
 # ---------------------------------------------------------------- what is refused

@@ -89,11 +89,13 @@ def decode(data: bytes, name: str, channels: int) -> Pixels:
 
 
 def is_animated(image: RawImage) -> bool:
-    """Whether more pictures follow the first, which is the one that counts: an animation, or pages."""
+    """Whether more pictures follow the first, which is the one that counts: an animation, or pages. What a phone puts
+    behind its JPEG (how far, how bright: MPO) belongs to the one picture."""
     if not isinstance(image.data, bytes):
         return False
     try:
-        return bool(getattr(_opened(image.data, image.name), "is_animated", False))
+        picture = _opened(image.data, image.name)
+        return picture.format != "MPO" and bool(getattr(picture, "is_animated", False))
     except MemoryError:
         raise
     except Exception:  # a broken one is told as that, where it is decoded

@@ -25,6 +25,7 @@ import torch
 
 from jumok.data.folders import META, clear_abandoned, default_cache, make_whole
 from jumok.data.images.batch import ImageBatch
+from jumok.data.images.csv_list import KEY
 from jumok.data.images.picture import BadPicture, Fit, fit, pixels_of
 from jumok.data.images.raw import Pixels, RawImage
 from jumok.data.images.sources import ImageSource
@@ -114,7 +115,7 @@ def _write(
         if image.label is None:
             raise BadInput(
                 f"{image.name}: it is not said of which class it is. Put the images of each class into a folder of its "
-                "name, or name a CSV file with paths and labels (data.train.fields.label names the column)"
+                f"name, or name a CSV file with paths and labels ({KEY}.label names the column)"
             )
         data = np.ascontiguousarray(pixels.transpose(2, 0, 1)).tobytes()
         files[IMAGES].write(data)
