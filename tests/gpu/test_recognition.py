@@ -35,7 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "attn-lstm": {"encoder": "recurrent", "decoder": "recurrent", "layers": 1},
     "vit-ctc": {"encoder": "vit", "decoder": "ctc"},
     "vit-decoder": {"encoder": "vit", "decoder": "transformer"},
-    "permuted": {"encoder": "vit", "decoder": "permuted"},
+    "permuted": {"encoder": "vit", "decoder": "permuted", "stem_depth": 2},
 }
 RECORDED = ["vit-ctc", "vit-decoder", "permuted"]
 EVERYTHING = {
