@@ -1,5 +1,6 @@
-"""Word lists to render from: English words by how often they come in WikiText-2, then the rest of Debian's wamerican;
-Korean ones from the shared list. The test set of scene text is not opened: opening it is made impossible first.
+"""Word lists to render from: English words by how often they come in WikiText-2, then the rest of Debian's wamerican,
+and among them now and then one as the address of a web site, as they stand on signs; Korean ones from the shared list.
+The test set of scene text is not opened: opening it is made impossible first.
 
     python benchmarks/scene_text_words.py --out .device-scene
 """
@@ -20,6 +21,8 @@ DATA = ROOT.parent / "shared" / "data"
 WAMERICAN = Path("/usr/share/dict/american-english")
 WORD = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*")
 LONGEST = 25
+ADDRESSES = ("www.{}.com", "www.{}.com", "{}.com", "www.{}.co.uk", "www.{}.org", "www.{}.net", "www.{}.de", "{}.org")
+EVERY = 40  # words: one of so many comes as an address, too
 FORBIDDEN = "shared/data/scene-text"
 
 
@@ -56,7 +59,14 @@ def english() -> list[str]:
         lowered[word.lower()] += count
     frequent = [word for word, count in lowered.most_common() if count >= 3]
     rest = [word for word in WAMERICAN.read_text(encoding="utf-8").split() if WORD.fullmatch(word)]
-    return list(dict.fromkeys([*frequent, *(word.lower() for word in rest if not word.endswith("'s"))]))
+    words = list(dict.fromkeys([*frequent, *(word.lower() for word in rest if not word.endswith("'s"))]))
+    return [each for number, word in enumerate(words) for each in (word, *address(number, word))]
+
+
+def address(number: int, word: str) -> list[str]:
+    """Of every so many words the address of a web site of that name."""
+    made = ADDRESSES[number // EVERY % len(ADDRESSES)].format(word)
+    return [made] if number % EVERY == EVERY - 1 and word.isalpha() and len(made) <= LONGEST else []
 
 
 def korean() -> list[str]:
