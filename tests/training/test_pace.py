@@ -43,3 +43,16 @@ def test_no_time_left_still_makes_one_update() -> None:
     feed(pace, 1.0)
     pace.fix(elapsed=60, validation=1, training=Training())
     assert state.total == 14
+
+
+@pytest.mark.parametrize("when", [1, WARM + 1, 15, 60])
+def test_a_machine_that_sleeps_once_still_gets_its_plan(when: int) -> None:
+    """45 seconds of three minutes, in an update of 10 milliseconds: they are gone, the others are as fast as ever."""
+    state = TrainState(update=110, minutes=3)
+    pace = Pace(state)
+    for number in range(1, 1000):
+        if pace.measured(45.0 if number == when else 0.01):
+            break
+    pace.fix(elapsed=46, validation=0, training=Training())
+    assert state.total is not None
+    assert 10_000 < state.total < 13_500
