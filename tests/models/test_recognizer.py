@@ -13,6 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from jumok.errors import BadInput
 from jumok.layers.gelu import gelu
+from jumok.layers.normed_native import library, normed
+from jumok.models.native_encoder import encoding_in
 from jumok.models.recognizer import CtcRecognizer, Reading, Recognizer, build_recognizer
 from jumok.models.recognizer_encoders import Stem, build_encoder, steps_of
 from jumok.models.vit import Vit
@@ -135,6 +137,32 @@ def test_deeper_stems_add_to_what_the_steps_have_found() -> None:
     torch.testing.assert_close(deep(images), grid_BHWD)
     torch.nn.init.normal_(deep.layers[4].weight)  # type: ignore[arg-type]
     assert not torch.allclose(deep(images), grid_BHWD)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_whoever_reads_gets_the_same_from_a_stem_in_one_pass(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def noted(norm: torch.nn.Module, *pictures: Any) -> Tensor | None:
+        asked.append(normed(norm, *pictures))
+        return asked[-1]
+
+    monkeypatch.setattr("jumok.models.recognizer_encoders.normed", noted)
+    stem, images = Stem(3, (8, 4), 24, depth).eval(), torch.randn(2, 3, 16, 24)
+    with torch.no_grad():
+        plain = stem(images)
+        assert not asked
+        with encoding_in("float32"):
+            torch.testing.assert_close(stem(images), plain, rtol=1e-5, atol=1e-5)
+        assert len(asked) == len(stem.norms)
+        assert library() is None or not any(each is None for each in asked)
+        with encoding_in("float32"):
+            watched = stem.norms[0].register_forward_hook(lambda *_: None)
+            stem(images)
+            watched.remove()
+    with encoding_in("float32"):
+        assert stem(images).requires_grad  # nobody only reads who wants a gradient
+    assert len(asked) == len(stem.norms)
 
 
 def test_channels_of_a_stem_double() -> None:

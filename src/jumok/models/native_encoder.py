@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from jumok.layers.block import Block
 from jumok.layers.packed import Precision
@@ -89,11 +89,17 @@ def encoding_in(precision: Precision) -> Iterator[None]:
         _ASKED.reset(before)
 
 
+def asked_of(module: nn.Module, x: Tensor) -> Precision | None:
+    """The precision that somebody asks for who only reads, on the CPU, and watches nothing inside."""
+    learns = torch.compiler.is_compiling() or torch.is_grad_enabled() or module.training
+    asked = None if learns or x.device.type != "cpu" else _ASKED.get()
+    return None if asked is None or _observed(module) else asked
+
+
 def encoded(stack: Stack, x_BTD: Tensor) -> Tensor:
     """What the stack makes of x, in the fastest way that was asked for."""
-    learns = torch.compiler.is_compiling() or torch.is_grad_enabled() or stack.training
-    asked = None if learns or x_BTD.device.type != "cpu" else _ASKED.get()
-    native = None if asked is None or _observed(stack) else native_encoder(stack, asked)
+    asked = asked_of(stack, x_BTD)
+    native = None if asked is None else native_encoder(stack, asked)
     hidden_BTD: Tensor = stack(x_BTD) if native is None else native(x_BTD)
     return hidden_BTD
 
@@ -109,5 +115,5 @@ def native_encoder(stack: Stack, precision: Precision) -> NativeEncoder | None:
     return made[precision][1]
 
 
-def _observed(stack: Stack) -> bool:
-    return any(module._forward_hooks or module._forward_pre_hooks for module in stack.modules())
+def _observed(whole: nn.Module) -> bool:
+    return any(module._forward_hooks or module._forward_pre_hooks for module in whole.modules())

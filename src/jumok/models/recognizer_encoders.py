@@ -19,7 +19,9 @@ from torch.nn import functional as F
 from jumok.errors import BadInput
 from jumok.layers.gelu import gelu
 from jumok.layers.linear import for_products
+from jumok.layers.normed_native import normed
 from jumok.layers.recurrent import Recurrent
+from jumok.models.native_encoder import asked_of
 from jumok.models.vit import Vit
 from jumok.recipe.recognition import RecognizerSection
 
@@ -93,11 +95,17 @@ class Stem(nn.Module):
 
     def forward(self, images_BCHW: Tensor) -> Tensor:
         x_BCHW = images_BCHW.contiguous(memory_format=torch.channels_last)
+        reads = asked_of(self, x_BCHW) is not None
         for number, (layer, norm) in enumerate(zip_longest(self.layers, self.norms)):
-            found_BCHW = layer(x_BCHW)
+            before_BCHW = x_BCHW if number % self.depth else None
+            x_BCHW = layer(x_BCHW)
+            together = normed(norm, x_BCHW, before_BCHW) if reads and norm is not None else None
+            if together is not None:
+                x_BCHW = together
+                continue
             if norm is not None:
-                found_BCHW = gelu(for_products(norm(found_BCHW)))
-            x_BCHW = x_BCHW + found_BCHW if number % self.depth else found_BCHW
+                x_BCHW = gelu(for_products(norm(x_BCHW)))
+            x_BCHW = x_BCHW if before_BCHW is None else before_BCHW + x_BCHW
         return x_BCHW.permute(0, 2, 3, 1)
 
 
