@@ -32,6 +32,7 @@ from jumok.text.special import END, PAD, START, UNKNOWN
 
 NO_CHARACTER = (PAD, UNKNOWN, START)
 FEWER = 0.75  # words still being written, as a share of the rows that are computed: with less, others are left out
+TOGETHER = 64  # pictures that a CPU looks at together: of more, what lies between two layers leaves its cache
 ROOMS = (8, 16, 32, 64)  # places of a word that is looked at again, where its own length leaves the rest empty
 
 
@@ -165,7 +166,8 @@ class PermutedRecognizer(Recognizer):
     def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Left to right, then all again with the others known; `fast`: what the columns say (CTC). With `sure` below 1
         only where the columns' reading is not that probable: which words that are, no other word has a say in."""
-        hidden_BSD = self.encoder(images_BCHW)
+        parts = images_BCHW.split(TOGETHER) if self._leaves_out else [images_BCHW]
+        hidden_BSD = torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
         if not fast and sure >= 1:
             return self._read_in_full(hidden_BSD)
         if self.ctc is None:

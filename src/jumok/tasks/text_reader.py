@@ -46,6 +46,7 @@ from jumok.search.pictures import search_pictures
 from jumok.text.charset import Charset
 
 ROWS, ROWS_ON_GPU = 64, 256  # pictures looked at together; more do not make a CPU faster
+ROWS_IF_SURE = 256  # of which a CPU writes the few that it is not sure of together
 TALL = 2  # times as high as wide: from here on a picture may be a word that was turned
 TURNS = (0, 90, 270)  # degrees, against the clock
 
@@ -98,9 +99,11 @@ class TextReader:
         encoder = self.model.encoder
         return isinstance(encoder, VitEncoder) and usable(encoder.vit.encoder, "int8")
 
-    @property
-    def rows(self) -> int:
-        return ROWS if self.device.type == "cpu" else ROWS_ON_GPU
+    def rows(self, way: Way = Way()) -> int:
+        """How many pictures are looked at together."""
+        if self.device.type != "cpu":
+            return ROWS_ON_GPU
+        return ROWS_IF_SURE if way.sure < 1 else ROWS
 
     def read(
         self, images: Sequence[Image], *, fast: bool = False, beam: int = 1, turn: bool = False, sure: float = 1.0
@@ -117,11 +120,11 @@ class TextReader:
         """Pictures of any number, in their order; `thumbnail`: with each of them not larger than that."""
         self.check(way)
         held: list[_Views] = []
-        rows = 0
-        for views in ahead(source, lambda image: self._views(image, way, thumbnail), self.rows):
+        rows, most = 0, self.rows(way)
+        for views in ahead(source, lambda image: self._views(image, way, thumbnail), most):
             held.append(views)
             rows += len(views.pixels)
-            if rows >= self.rows or len(held) >= self.rows:
+            if rows >= most or len(held) >= most:
                 yield from self._seen(held, way)
                 held, rows = [], 0
         yield from self._seen(held, way)
@@ -162,7 +165,7 @@ class TextReader:
     def prepared(self, images: Iterable[RawImage]) -> Pixels:
         """(N, C, H, W), as the model looks at them."""
         made: list[Pixels] = []
-        for views in ahead(images, lambda image: self._views(image, Way(), None), self.rows):
+        for views in ahead(images, lambda image: self._views(image, Way(), None), self.rows()):
             if views.broken is not None:
                 raise views.broken
             made += views.pixels
@@ -173,8 +176,9 @@ class TextReader:
     def look(self, images_NCHW: Pixels, way: Way = Way()) -> list[Read]:
         """What stands in pictures that are of the model's size already."""
         found: list[Read] = []
-        for start in range(0, len(images_NCHW), self.rows):
-            found += self._look(images_NCHW[start : start + self.rows], way)
+        most = self.rows(way)
+        for start in range(0, len(images_NCHW), most):
+            found += self._look(images_NCHW[start : start + most], way)
         return found
 
     @torch.inference_mode()
