@@ -166,7 +166,7 @@ class PermutedRecognizer(Recognizer):
     def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Left to right, then all again with the others known; `fast`: what the columns say (CTC). With `sure` below 1
         only where the columns' reading is not that probable: which words that are, no other word has a say in."""
-        parts = images_BCHW.split(TOGETHER) if self._leaves_out else [images_BCHW]
+        parts = torch.split(images_BCHW, TOGETHER if self._leaves_out else len(images_BCHW) or 1)
         hidden_BSD = torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
         if not fast and sure >= 1:
             return self._read_in_full(hidden_BSD)
