@@ -33,7 +33,7 @@ pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.usefixtures("seed")
 DIGITS, HANGUL = ("digits",), ("digits", "hangul")
 READERS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "permuted": (DIGITS, {"refinements": 2}),
+    "permuted": (DIGITS, {"refinements": 2, "stem_depth": 2, "stem_width": 8}),
     "permuted, of letters": (HANGUL, {"ctc": 0.0, "decoder_layers": 2}),
     "cnn-permuted": (DIGITS, {"encoder": "recurrent", "refinements": 0}),
     "vit-decoder": (HANGUL, {"decoder": "transformer", "decoder_layers": 2}),
