@@ -62,9 +62,15 @@ def compare(
     )
     pixels = (images / 255 - mean[:, None, None]) / deviation[:, None, None]
     hidden, scores = forward(state, arguments, pixels)
-    torch.testing.assert_close(model.reader(images), hidden, atol=1e-5, rtol=0)
+    close(model.reader(images), hidden)
     if found.has_classifier:
-        torch.testing.assert_close(model(images), scores, atol=1e-5, rtol=0)
+        close(model(images), scores)
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    """As docs/vision.md says it; of a model without a last norm, whose numbers grow from block to block, as a share of
+    the largest."""
+    torch.testing.assert_close(found, expected, atol=1e-5 * max(1.0, float(expected.abs().max())), rtol=0)
 
 
 def random_arguments() -> dict[str, Any]:

@@ -81,7 +81,7 @@ def write_model(folder: Path, vocabularies: list[dict[str, int]], **changes: Any
     }  # fmt: skip
     options |= changes
     beams = {key: options.pop(key) for key in ("bad_words_ids", "num_beams")}
-    for _ in range(9):
+    for _ in range(100):
         model = MarianMTModel(MarianConfig(**options)).eval()
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name:
@@ -89,6 +89,8 @@ def write_model(folder: Path, vocabularies: list[dict[str, int]], **changes: Any
         model.final_logits_bias.normal_()
         if _ends_variously(model):
             break
+    else:
+        raise AssertionError("a hundred random models whose translations all end at the same place")
     model.save_pretrained(folder)
     known = json.loads((folder / "generation_config.json").read_text())
     (folder / "generation_config.json").write_text(json.dumps(known | beams))
