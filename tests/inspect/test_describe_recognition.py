@@ -28,7 +28,13 @@ CASES = {
     "attn-lstm": [*SMALL, "model.decoder_layers=2", "charset.sets=[hangul]"],
     "vit-ctc": [*SMALL, "model.stem=patch", "model.patch=[32, 4]"],
     "vit-decoder": [*SMALL, "model.decoder_layers=2", "model.patch=[8, 8]"],
-    "permuted": [*SMALL, "model.decoder_layers=2", "model.stem_depth=2", "charset.sets=[digits, hangul]"],
+    "permuted": [
+        *SMALL,
+        "model.patch=[16, 4]",
+        "model.decoder_layers=2",
+        "model.stem_depth=2",
+        "charset.sets=[digits, hangul]",
+    ],
     "read-demo": [*SMALL, "model.decoder=permuted", "model.ctc=0", "model.encoder=recurrent", "model.width=28"],
 }
 
