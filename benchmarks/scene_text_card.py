@@ -55,6 +55,7 @@ class Learner:
     command: list[str]
     log: Path
     process: subprocess.Popen[bytes] | None = None
+    cut: bool = False  # asked to end before it was done
 
     def begin(self, kindly: bool = False) -> None:
         with self.log.open("wb") as log:
@@ -76,13 +77,14 @@ class Learner:
         if self.process is None:
             return f"{self.name}: not begun"
         lines = self.said.strip().splitlines() or [""]
-        ended = "" if self.goes_on else f"ended with {self.process.returncode}; "
+        ended = "" if self.goes_on else f"{'cut' if self.cut else 'ended'} with {self.process.returncode}; "
         return f"{self.name}: {ended}{lines[-1][:WIDE]}"
 
     def end(self) -> None:
         """As Ctrl-C would: everything is saved first."""
         if self.process is None or not self.goes_on:
             return
+        self.cut = True
         self.process.terminate()
         try:
             self.process.wait(ENDING)
@@ -169,7 +171,7 @@ def main() -> None:
     finally:
         for one in (*learners, *tried):
             one.end()
-    failed = [one for one in learners if one.process is None or one.process.returncode]
+    failed = [one for one in learners if one.process is None or one.process.returncode or one.cut]
     for one in failed:
         tell(f"{one.stands()}: {one.log}")
     minutes = (time.monotonic() - began) / 60

@@ -1,4 +1,4 @@
-"""What a bare machine needs to run scene_text_card.py, in one folder that is small enough to travel (50 MiB); and what
+"""What a bare machine needs to run scene_text_card.py, in one folder that is small enough to travel (41 MiB); and what
 came of it, in few files that are small enough to come back.
 
     python benchmarks/scene_text_pack.py pack --python 3.12 [--fonts .device-fonts] [--words .device-scene]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 import subprocess
 import sys
@@ -61,6 +62,7 @@ def test_what_learns_too_long_packs_what_it_has_and_no_other_begins(script: Scri
     card.train(ones, [learner(card, tmp_path, "tried", "")], 2.0)
     assert time.monotonic() - began < 30
     assert (tmp_path / "notes").read_text().splitlines() == ["a begins", "a packs"]  # nothing was planned
+    assert [one.stands() for one in ones] == ["a: cut with 0; compiling", "b: not begun"]
 
 
 def test_nobody_who_listens_is_no_reason_to_stop(
@@ -90,6 +92,37 @@ def test_more_than_there_is_time_for_is_refused(script: Script, tmp_path: Path) 
     assert made.returncode == 1
     assert "about 12.4 minutes are needed, and --until leaves 10.0" in made.stderr
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.parametrize("way", ["plain", "up and down again", "link", "another link"])
+def test_who_trains_cannot_open_the_test_set(script: Script, tmp_path: Path, way: str) -> None:
+    """By whatever name; other files can be opened."""
+    place = tmp_path / "shared" / "data" / "scene-text"
+    place.mkdir(parents=True)
+    (place / "labels.txt").write_text("secret")
+    (place.parent / "words.txt").write_text("harmless")
+    (tmp_path / "link").symlink_to(place)
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "shared").mkdir(parents=True)
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "labels.txt").write_text("secret")
+    (elsewhere / "shared" / "data").mkdir()
+    (elsewhere / "shared" / "data" / "scene-text").symlink_to(tmp_path / "real")
+    file = {
+        "plain": place / "labels.txt",
+        "up and down again": place.parent / ".." / "data" / "scene-text" / "labels.txt",
+        "link": tmp_path / "link" / "labels.txt",
+        "another link": elsewhere / "shared" / "data" / "scene-text" / "labels.txt",
+    }[way]
+    code = (
+        "import sys; from scene_text_words import refuse_test_data; refuse_test_data()\n"
+        "print(open(sys.argv[1]).read()); print(open(sys.argv[2]).read())"
+    )
+    given = [sys.executable, "-c", code, str(place.parent / "words.txt"), str(file)]
+    made = subprocess.run(given, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(FOLDER)})
+    assert made.stdout == "harmless\n"
+    assert made.returncode == 1
+    assert "labels.txt: the test set, which training must not see" in made.stderr
 
 
 def test_what_came_of_it_travels_in_parts(script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
