@@ -320,6 +320,21 @@ def test_what_the_columns_are_sure_of_is_taken_from_them(max_length: int) -> Non
         model_of(ctc=0.0).read(images, sure=0.9)
 
 
+def test_pictures_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More of them than there is room for: each is read as ever."""
+    model, images, seen = model_of(), images_of(24), []
+    whole = {sure: model.read(images, sure=sure) for sure in (0.5, 1.0)}
+    monkeypatch.setattr("jumok.models.permuted.TOGETHER", 7)
+    model.encoder.register_forward_hook(lambda _, given, __: seen.append(len(given[0])))
+    for sure, expected in whole.items():
+        found = model.read(images, sure=sure)
+        assert torch.equal(found.ids, expected.ids)
+        assert torch.equal(found.lengths, expected.lengths)
+        torch.testing.assert_close(found.log_probs, expected.log_probs)
+    assert seen == 2 * [7, 7, 7, 3]
+    assert not model.read(images[:0]).ids.numel()
+
+
 # ---------------------------------------------------------------- where it looked
 
 

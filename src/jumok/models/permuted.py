@@ -25,14 +25,13 @@ from jumok.layers.loss import wide
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.position import Sinusoidal
 from jumok.layers.tap import Tap
-from jumok.models.recognizer import CtcHead, Reading, Recognizer
+from jumok.models.recognizer import TOGETHER, CtcHead, Reading, Recognizer
 from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START, UNKNOWN
 
 NO_CHARACTER = (PAD, UNKNOWN, START)
 FEWER = 0.75  # words still being written, as a share of the rows that are computed: with less, others are left out
-TOGETHER = 64  # pictures that a CPU looks at together: of more, what lies between two layers leaves its cache
 ROOMS = (8, 16, 32, 64)  # places of a word that is looked at again, where its own length leaves the rest empty
 
 

@@ -23,6 +23,8 @@ from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, START, UNKNOWN
 
+TOGETHER = 64  # pictures that a CPU looks at together: of more, what lies between two layers leaves its cache
+
 
 @dataclass(frozen=True)
 class Reading:

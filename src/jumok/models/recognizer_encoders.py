@@ -98,14 +98,14 @@ class Stem(nn.Module):
         reads = asked_of(self, x_BCHW) is not None
         for number, (layer, norm) in enumerate(zip_longest(self.layers, self.norms)):
             before_BCHW = x_BCHW if number % self.depth else None
-            x_BCHW = layer(x_BCHW)
-            together = normed(norm, x_BCHW, before_BCHW) if reads and norm is not None else None
-            if together is not None:
-                x_BCHW = together
+            found_BCHW = layer(x_BCHW)
+            together_BCHW = normed(norm, found_BCHW, before_BCHW) if reads and norm is not None else None
+            if together_BCHW is not None:
+                x_BCHW = together_BCHW
                 continue
             if norm is not None:
-                x_BCHW = gelu(for_products(norm(x_BCHW)))
-            x_BCHW = x_BCHW if before_BCHW is None else before_BCHW + x_BCHW
+                found_BCHW = gelu(for_products(norm(found_BCHW)))
+            x_BCHW = found_BCHW if before_BCHW is None else before_BCHW + found_BCHW
         return x_BCHW.permute(0, 2, 3, 1)
 
 

@@ -38,15 +38,15 @@ from jumok.data.images.sources import open_images
 from jumok.errors import BadInput, Failure
 from jumok.layers.packed import PRECISIONS, Precision
 from jumok.models.native_encoder import encoding_in, usable
-from jumok.models.recognizer import Recognizer
+from jumok.models.recognizer import TOGETHER, Recognizer
 from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.models.recognizer_encoders import VitEncoder
 from jumok.recipe.sections import WIDEST_BEAM
 from jumok.search.pictures import search_pictures
 from jumok.text.charset import Charset
 
-ROWS, ROWS_ON_GPU = 64, 256  # pictures looked at together; more do not make a CPU faster
-ROWS_IF_SURE = 256  # of which a CPU writes the few that it is not sure of together
+ROWS, ROWS_ON_GPU = TOGETHER, 256  # pictures looked at together
+ROWS_IF_SURE = 4 * ROWS  # of which a CPU writes the few that it is not sure of together
 TALL = 2  # times as high as wide: from here on a picture may be a word that was turned
 TURNS = (0, 90, 270)  # degrees, against the clock
 
