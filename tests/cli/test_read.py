@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -320,3 +321,42 @@ def test_boxes_that_are_none(jumok: Any, tmp_path: Path, page: tuple[Path, dict[
 def test_help_names_all_of_it() -> None:
     code = "import typer; from jumok.cli.read import read; import sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_lists_of_words(jumok: Any, tmp_path: Path) -> None:
+    """What looks nearly like a word of a list is read as that; all else as it stands there."""
+    Image.fromarray(striped("aXb", sure=[0.9, 0.6, 0.9])).save(tmp_path / "word.png")
+    Image.fromarray(striped("17", sure=0.6)).save(tmp_path / "number.png")
+    listed = tmp_path / "words.txt"
+    listed.write_text("aab\n가나힣\n", encoding="utf-8")
+    pictures = [tmp_path / "word.png", tmp_path / "number.png"]
+    assert [row[1] for row in rows(jumok(*pictures)[1])] == ["aXb", "17"]
+    code, out, err = jumok(*pictures, "--words", listed)
+    assert (code, err) == (0, "")
+    assert [row[1] for row in rows(out)] == ["aab", "17"]
+    assert rows(jumok(*pictures, "--words", listed, "--trust", "1")[1])[0][1] == "aXb"
+    text = tmp_path / "text.txt.gz"
+    with gzip.open(text, "wt", encoding="utf-8") as lines:
+        lines.write('Ab "17", aab! baa.\n' * 3)
+    assert rows(jumok(*pictures, "--words", text, "--words", listed)[1])[0][1] == "aab"
+    for given, said in [
+        (("--words", tmp_path / "none.txt"), "none.txt"),
+        (("--trust", "5"), "--trust 5 says how much the words of --words are trusted: give that too"),
+        (
+            ("--words", listed, "--trust", "0.5"),
+            "--trust 0.5: how many times likelier a word of the list is, 1 or more",
+        ),
+        (("--words", pictures[0]), "word.png"),
+    ]:
+        code, out, err = jumok(pictures[0], *given)
+        assert (code, out) == (2, ""), given
+        assert said in err
+        assert "Traceback" not in err
+
+
+def test_an_empty_list_of_words(jumok: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n\n")
+    code, _, err = jumok(*write_striped(tmp_path / "new", ["a"]), "--words", tmp_path / "empty.txt")
+    assert code == 2
+    assert "empty.txt: no words in it" in err
+    assert "render.words" not in err

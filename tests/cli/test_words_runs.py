@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from asked import Ask
+from PIL import Image
 from word_runs import words_recipe
 
 from jumok import api
@@ -28,6 +30,9 @@ def text(tmp_path: Path) -> Path:
         ("embed --run RUN TEXT", "jumok read --run RUN word.png"),
         ("fill --run RUN [MASK]", "jumok read --run RUN word.png"),
         ("evaluate --run RUN", "RUN has learned recognition: give --data with pictures of words and a labels file"),
+        ("evaluate --run RUN --words TEXT", "--words are for words in pictures: give --data, pictures of words"),
+        ("evaluate --run RUN --data TEXT --words nowhere.txt", "nowhere.txt"),
+        ("evaluate --run RUN --data TEXT --trust 3", "--trust 3 says how much the words of --words are trusted"),
         ("evaluate --run RUN --text TEXT", "RUN is not a language model but a run of task: recognition"),
         ("translate --run RUN hello", "RUN is not a translation run but one of task: recognition"),
         ("score --run RUN --source TEXT --target TEXT", "RUN is not a translation run"),
@@ -77,3 +82,19 @@ def test_a_killed_run_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     file = tmp_path / "words.yaml"
     file.write_text(dump(words_recipe(render={"blur": 1.0, "noise": 1.0})), encoding="utf-8")
     assert command(["verify-resume", str(file), "--kills", "1"]) == 0
+
+
+def test_a_test_set_is_judged_with_lists_of_words(ask: Ask, words_run: Path, tmp_path: Path) -> None:
+    """Digits alone are no words: a list changes nothing of them, and is read."""
+    folder = tmp_path / "signs"
+    folder.mkdir()
+    pixels = np.random.default_rng().integers(0, 255, (4, 20, 60, 3), np.uint8)
+    for number, each in enumerate(pixels):
+        Image.fromarray(each).save(folder / f"{number}.png")
+    (folder / "labels.tsv").write_text("".join(f"{number}.png\t{number}\n" for number in range(4)))
+    (tmp_path / "list.txt").write_text("one\ntwo\n")
+    code, out, err = ask("evaluate", "--run", words_run, "--data", folder, "--json")
+    assert code == 0, err
+    assert ask("evaluate", "--run", words_run, "--data", folder, "--words", tmp_path / "list.txt", "--json")[:2] == (
+        0, out,
+    )  # fmt: skip

@@ -18,6 +18,7 @@ from jumok.data.text_images.sources import open_text_images
 from jumok.errors import BadInput
 from jumok.inspect.reading_judging import Misreadings, judge_reading
 from jumok.tasks import text_reader
+from jumok.tasks.known_words import KnownWords
 from jumok.tasks.reading_kinds import script_of
 from jumok.tasks.reading_scores import reading_scores
 from jumok.tasks.text_reader import Way
@@ -118,6 +119,15 @@ def test_the_way_of_reading_is_passed_on(tmp_path: Path) -> None:
     reader = a_reader()
     judge_reading(reader, open_text_images([folder]), way=Way(fast=True))
     assert reader.model.asked == [{"rows": 1, "fast": True, "sure": 1.0}]
+
+
+def test_words_that_are_known_are_judged_as_they_are_read_then(tmp_path: Path) -> None:
+    Image.fromarray(striped("aXb", sure=[0.9, 0.6, 0.9])).save(tmp_path / "0.png")
+    (tmp_path / "labels.txt").write_text("0.png\taab\n")
+    source = open_text_images([tmp_path])
+    assert judge_reading(a_reader(), source).read == ("aXb",)
+    found = judge_reading(a_reader(), source, way=Way(words=KnownWords(["aab"])))
+    assert found.read == found.truth == ("aab",)
 
 
 def test_what_is_kept_does_not_depend_on_what_is_held() -> None:

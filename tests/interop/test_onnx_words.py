@@ -23,7 +23,8 @@ from jumok.interop.onnx_int8 import _as_products
 from jumok.interop.onnx_readings import rounded_readings, verify_readings
 from jumok.interop.onnx_words import WordsGraph, random_pictures, words_graph
 from jumok.layers.ctc import best_path
-from jumok.models.permuted import PermutedRecognizer, reading_of
+from jumok.models.permuted import PermutedRecognizer
+from jumok.models.recognizer import reading_of
 from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.tasks.engine_onnx import open_session
 from jumok.text.special import END

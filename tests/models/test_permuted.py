@@ -11,7 +11,8 @@ from torch import Tensor
 from jumok.errors import BadInput
 from jumok.inspect.record import record
 from jumok.models import permuted
-from jumok.models.permuted import NO_CHARACTER, PermutedRecognizer, earlier, first_end
+from jumok.models.permuted import NO_CHARACTER, PermutedRecognizer, earlier
+from jumok.models.recognizer import first_end
 from jumok.recipe.recognition import CharsetSection, RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START

@@ -37,18 +37,36 @@ class StripeReader(Recognizer):
         self.place = torch.nn.Parameter(torch.zeros(()))
 
     def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        self.asked.append({"rows": len(images_BCHW), "fast": fast, "sure": sure})
+        return super().read(images_BCHW, fast, sure)
+
+    def look(self, images_BCHW: Tensor) -> Tensor:
+        """(B, PLACES, 2): an id and how sure it is, in each column."""
         assert images_BCHW.dtype == torch.uint8
         assert not self.training
-        self.asked.append({"rows": len(images_BCHW), "fast": fast, "sure": sure})
         grey = images_BCHW.float().mean(1)  # (B, H, W)
         height, width = grey.shape[1:]
         wide = width // PLACES
         columns = grey.unflatten(2, (PLACES, wide))[..., wide // 4 : wide - wide // 4].mean(-1)  # (B, H, PLACES)
-        ids = (columns[:, 1 : height // 2 - 1].mean(1) / STEP).round().long().clamp(max=self.charset.size - 1)
+        ids = (columns[:, 1 : height // 2 - 1].mean(1) / STEP).round().clamp(max=self.charset.size - 1)
         share = (columns[:, height // 2 + 1 : -1].mean(1) / 255).clamp(1e-3, 1)
+        return torch.stack([ids, share], dim=-1)
+
+    def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        ids, share = seen_BSD[..., 0].long(), seen_BSD[..., 1]
         there = (ids >= 4).long().cumprod(1)
         ending = torch.full((len(ids),), ENDING).log() + self.place
         return Reading(ids * there, there.sum(1), share.log() * there, ending)
+
+    def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
+        """What is in doubt about a column, any other character may have as well; how many there are is certain."""
+        ids, share = seen_BSD[rows_N, :, 0].long(), seen_BSD[rows_N, :, 1]
+        length = (ids >= 4).long().cumprod(1).sum(1)
+        asked = ids_NT[:, :PLACES]
+        there = torch.arange(PLACES) < lengths_N[:, None]
+        each = torch.where(asked == ids, share, (1 - share).clamp(min=1e-6)).log() * there
+        ending = torch.full((len(ids),), ENDING).log() + self.place
+        return Reading(asked * there, lengths_N, each, ending.masked_fill(length != lengths_N, float("-inf")))
 
 
 def a_reader(**keys: object) -> TextReader:

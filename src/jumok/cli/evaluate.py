@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from jumok.cli.typed import options_as_typed
+from jumok.cli.words import TRUST, WORDS, known_words
 from jumok.errors import BadInput
+
+if TYPE_CHECKING:
+    from jumok.tasks.known_words import KnownWords
 
 WRITTEN = {"--report": "page", "--sheet": "sheet", "--confusion": "picture"}
 
@@ -39,6 +44,8 @@ def evaluate(
     confusion: Path | None = typer.Option(
         None, "--confusion", help="Classes: draw what was taken for what in --data (PNG, SVG)."
     ),
+    words: list[Path] | None = WORDS,
+    trust: float | None = TRUST,
     csv: list[Path] | None = typer.Option(
         None, "--csv", help="Forecasters: score the whole of this file. (default: the run's test part)"
     ),
@@ -83,8 +90,10 @@ def evaluate(
             raise BadInput(
                 "--data needs one --run (of labels, tags, answers or images) and no --source, --reference or --text"
             )
-        _judge(alone, data, field or [], files, as_json, device)
+        _judge(alone, data, field or [], files, as_json, device, known_words(words, trust))
         return
+    if words or trust is not None:
+        raise BadInput("--words are for words in pictures: give --data, pictures of words and a labels file")
     if csv or (alone is not None and api.task_of(alone) == "forecasting"):
         if alone is None or any(each is not None for each in (source, reference, text)):
             raise BadInput("a forecaster is scored with --run and, where it should be another series, --csv alone")
@@ -141,7 +150,13 @@ def _what_to_give(run: tuple[Path, str] | None) -> str:
 
 
 def _judge(
-    run: Path, data: list[Path], fields: list[str], files: dict[str, Path | None], as_json: bool, device: str
+    run: Path,
+    data: list[Path],
+    fields: list[str],
+    files: dict[str, Path | None],
+    as_json: bool,
+    device: str,
+    words: KnownWords | None,
 ) -> None:
     from jumok import api
     from jumok.inspect.judging import check_pictures, judge
@@ -161,7 +176,7 @@ def _judge(
     model = api.load(run, device)
     asked = FieldsSection(**named) if named else None
     try:
-        found = judge(model, data, asked, report, sheet=sheet, confusion=confusion)
+        found = judge(model, data, asked, report, sheet=sheet, confusion=confusion, words=words)
     except BadInput as error:  # columns are said by an option here
         raise BadInput(str(error).replace("data.train.fields.", "--field ")) from None
     typer.echo(json.dumps(found.scores.to_json(), ensure_ascii=False, indent=1) if as_json else found.scores.summary())

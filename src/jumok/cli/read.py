@@ -17,6 +17,7 @@ import typer
 
 from jumok.cli.predict import DEVICE, RUN
 from jumok.cli.typed import options_as_typed
+from jumok.cli.words import TRUST, WORDS, known_words
 from jumok.errors import BadInput
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def read(
         1.0, help="Take words from the CTC head that it is this sure of (0.9), write only the others: nearly as fast."
     ),
     beam: int = typer.Option(1, help="Readings followed at once, of models that write character by character."),
+    words: list[Path] | None = WORDS,
+    trust: float | None = TRUST,
     turn: bool = typer.Option(False, "--turn", help="Try pictures more than twice as high as wide turned, too."),
     precision: str = typer.Option("float32", help="float32, bfloat16 or int8: less is faster, with small differences."),
     boxes: Path | None = typer.Option(
@@ -65,10 +68,11 @@ def read(
         raise BadInput(f"{run} has learned {task}: to read words in pictures, name a run of task: recognition")
     if boxes is not None and len(images or []) != 1:
         raise BadInput(f"--boxes {boxes}: name the one page that they are of")
+    known = known_words(words, trust)
     reader = api.load(run, device)
     assert isinstance(reader, TextReader)
     require_numbers(reader.model)
-    way = Way(fast, beam, turn, known_precision(precision), sure)
+    way = Way(fast, beam, turn, known_precision(precision), sure, known)
     form = Form(as_json, as_csv, characters, turn, boxes is not None)
     with options_as_typed("fast", "sure", "beam", "precision"):
         reader.check(way)

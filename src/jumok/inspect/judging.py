@@ -43,6 +43,7 @@ from jumok.tasks.answering import language_of
 from jumok.tasks.classification import is_empty
 from jumok.tasks.classifier import Classifier, cut_texts
 from jumok.tasks.image_classifier import ImageClassifier
+from jumok.tasks.known_words import KnownWords
 from jumok.tasks.label_scores import LabelScores, label_scores
 from jumok.tasks.labelling import Classes, number_of
 from jumok.tasks.number_scores import NumberScores, number_scores
@@ -50,7 +51,7 @@ from jumok.tasks.reading_scores import ReadingScores
 from jumok.tasks.sources import place_of, place_of_word, read_files, read_items
 from jumok.tasks.tag_scores import TagScores, tag_scores
 from jumok.tasks.tagger import Tagger
-from jumok.tasks.text_reader import TextReader
+from jumok.tasks.text_reader import TextReader, Way
 from jumok.tasks.vision import source_of
 
 AT_ONCE = 4096  # examples
@@ -76,16 +77,19 @@ def judge(
     *,
     sheet: Path | None = None,
     confusion: Path | None = None,
+    words: KnownWords | None = None,
 ) -> Judged:
     """Examples from files (or from the grammar; drawn ones) against what a loaded run says about them.
 
     `page`: a page to look at the errors (.html). Of classes also `confusion`: what was taken for what, as a picture
-    (.png, .svg). Of images also `sheet`: the most confident mistakes (.png).
+    (.png, .svg). Of images also `sheet`: the most confident mistakes (.png). Pictures of words are read with `words`.
     """
     recipe, run = model.recipe, model.run.path
     if not isinstance(model, Tagger | Answerer | Classifier | ImageClassifier | TextReader):
         raise BadInput(f"{run} has learned {recipe.task}: labelled examples do not say how well")
     check_pictures(recipe.task, sheet, confusion)
+    if words is not None and not isinstance(model, TextReader):
+        raise BadInput(f"words are for reading words in pictures, and {run} has learned {recipe.task}: leave them out")
     if page is not None and page.suffix.lower() not in PAGES:
         raise BadInput(f"--report {page}: the report is a page for a browser: name a .html file")
     require_numbers(model.model)
@@ -97,7 +101,7 @@ def judge(
 
         families_for(visible("".join((title, *model.labels))))  # what cannot be written is told now
     if isinstance(model, TextReader):
-        return _judge_readings(model, open_text_images(paths, asked), title, page)
+        return _judge_readings(model, open_text_images(paths, asked), title, page, Way(words=words))
     if isinstance(model, ImageClassifier):
         source = (
             source_of(grammar, "test", min(model.model.section.image))
@@ -142,8 +146,8 @@ def _judge_images(
     return Judged(found.scores, len(found.names), len(found.broken), found.notes())
 
 
-def _judge_readings(model: TextReader, source: ImageSource, title: str, page: Path | None) -> Judged:
-    found = judge_reading(model, source, ON_READING_PAGE if page else 0)
+def _judge_readings(model: TextReader, source: ImageSource, title: str, page: Path | None, way: Way) -> Judged:
+    found = judge_reading(model, source, ON_READING_PAGE if page else 0, way)
     if page is not None:
         write_reading_page(page, title, found.scores, found.mistakes.kept(), found.notes())
     return Judged(found.scores, len(found.names), len(found.broken), found.notes())

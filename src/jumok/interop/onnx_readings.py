@@ -18,7 +18,8 @@ from torch.nn import functional as F
 from jumok.errors import Failure
 from jumok.interop.onnx_graph import Graph, Values, differs
 from jumok.interop.onnx_words import WordsGraph
-from jumok.models.permuted import PermutedRecognizer, reading_of
+from jumok.models.permuted import PermutedRecognizer
+from jumok.models.recognizer import reading_of
 from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.tasks.engine_onnx import open_session
 

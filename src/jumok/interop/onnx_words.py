@@ -24,8 +24,8 @@ from jumok.interop.onnx_plain import plain
 from jumok.layers.block import Block
 from jumok.layers.characters import CharacterHead
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention, Past
-from jumok.models.permuted import NO_CHARACTER, PermutedRecognizer, QueryBlock, first_end, with_start
-from jumok.models.recognizer import CtcHead, CtcRecognizer
+from jumok.models.permuted import NO_CHARACTER, PermutedRecognizer, QueryBlock, with_start
+from jumok.models.recognizer import CtcHead, CtcRecognizer, first_end
 from jumok.models.recognizer_decoders import RecurrentWriter, TransformerWriter, WritingRecognizer
 from jumok.text.jamo import together
 from jumok.text.special import END, START

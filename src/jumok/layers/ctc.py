@@ -40,32 +40,47 @@ def ctc_loss(log_probs_BTS: Tensor, blank_BT: Tensor, ids_BS: Tensor, lengths_B:
 class _Ctc(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, log_probs_BTS: Tensor, blank_BT: Tensor, ids_BS: Tensor, lengths_B: Tensor) -> Tensor:
-        rows, frames, labels = log_probs_BTS.shape
-        states = 2 * labels + 1
-        emission_BTL = blank_BT[..., None].expand(rows, frames, states).clone()
-        emission_BTL[..., 1::2] = log_probs_BTS
-        both_2BTL = torch.stack([emission_BTL, emission_BTL.flip(1, 2)])
-        # a path begins at one of the first two states, and ends at one of the two around the row's end
-        place_L = torch.arange(states, device=ids_BS.device)
-        last_B1 = 2 * lengths_B[:, None]
-        begins_BL = (place_L < 2).expand(rows, -1)
-        ends_BL = (place_L == last_B1) | (place_L == last_B1 - 1)
-        open_2BL = torch.stack([begins_BL, ends_BL.flip(1)])
-        reached_2BTL = _along(both_2BTL, open_2BL, _skips(ids_BS))
-        alpha_BTL, beta_BTL = reached_2BTL[0], reached_2BTL[1].flip(1, 2)
-        # whatever the frame: the sum over its states of α β / p is p(y); taken from the last one
-        total_B = alpha_BTL[:, -1].masked_fill(~ends_BL, NEVER).logsumexp(dim=-1)
-        possible_B = total_B > NEVER / 2
-        share_BTL = (alpha_BTL + beta_BTL - emission_BTL - total_B[:, None, None]).exp_()
-        share_BTL = torch.where(possible_B[:, None, None], share_BTL, 0.0)
+        total_B, share_BTL = _said(log_probs_BTS, blank_BT, ids_BS, lengths_B)
         ctx.save_for_backward(share_BTL)
-        return torch.where(possible_B, -total_B, 0.0)
+        return torch.where(total_B > NEVER / 2, -total_B, 0.0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         (share_BTL,) = ctx.saved_tensors
         gradient_BTL = -gradients[0][:, None, None] * share_BTL
         return gradient_BTL[..., 1::2], gradient_BTL[..., ::2].sum(dim=-1), None, None
+
+
+def said_as(log_probs_BTS: Tensor, blank_BT: Tensor, ids_BS: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+    """How likely each row's text is, log p(y) (B,), below `NEVER` / 2 where no path says it; and log p of each of its
+    labels (B, S), in the frame that has most to do with it."""
+    total_B, share_BTL = _said(log_probs_BTS, blank_BT, ids_BS, lengths_B)
+    frame_BS = share_BTL[..., 1::2].argmax(dim=1)
+    of_each_BS = log_probs_BTS.gather(1, frame_BS[:, None])[:, 0]
+    return total_B, of_each_BS.masked_fill(
+        torch.arange(ids_BS.size(1), device=ids_BS.device) >= lengths_B[:, None], 0.0
+    )
+
+
+def _said(log_probs_BTS: Tensor, blank_BT: Tensor, ids_BS: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
+    """log p(y), (B,), and α β / (p_t p(y)), (B, T, L): the share of the paths of y that stand at l_s in frame t."""
+    rows, frames, labels = log_probs_BTS.shape
+    states = 2 * labels + 1
+    emission_BTL = blank_BT[..., None].expand(rows, frames, states).clone()
+    emission_BTL[..., 1::2] = log_probs_BTS
+    both_2BTL = torch.stack([emission_BTL, emission_BTL.flip(1, 2)])
+    # a path begins at one of the first two states, and ends at one of the two around the row's end
+    place_L = torch.arange(states, device=ids_BS.device)
+    last_B1 = 2 * lengths_B[:, None]
+    begins_BL = (place_L < 2).expand(rows, -1)
+    ends_BL = (place_L == last_B1) | (place_L == last_B1 - 1)
+    open_2BL = torch.stack([begins_BL, ends_BL.flip(1)])
+    reached_2BTL = _along(both_2BTL, open_2BL, _skips(ids_BS))
+    alpha_BTL, beta_BTL = reached_2BTL[0], reached_2BTL[1].flip(1, 2)
+    # whatever the frame: the sum over its states of α β / p is p(y); taken from the last one
+    total_B = alpha_BTL[:, -1].masked_fill(~ends_BL, NEVER).logsumexp(dim=-1)
+    share_BTL = (alpha_BTL + beta_BTL - emission_BTL - total_B[:, None, None]).exp_()
+    return total_B, torch.where((total_B > NEVER / 2)[:, None, None], share_BTL, 0.0)
 
 
 def _skips(ids_BS: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from jumok.layers.loss import wide
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.position import Sinusoidal
 from jumok.layers.tap import Tap
-from jumok.models.recognizer import TOGETHER, CtcHead, Reading, Recognizer
+from jumok.models.recognizer import TOGETHER, CtcHead, Reading, Recognizer, first_end, reading_of
 from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START, UNKNOWN
@@ -161,29 +161,43 @@ class PermutedRecognizer(Recognizer):
 
     # ------------------------------------------------------------ reading
 
+    def look(self, images_BCHW: Tensor) -> Tensor:
+        parts = torch.split(images_BCHW, TOGETHER if self._leaves_out else len(images_BCHW) or 1)
+        return torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
+
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+    def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Left to right, then all again with the others known; `fast`: what the columns say (CTC). With `sure` below 1
         only where the columns' reading is not that probable: which words that are, no other word has a say in."""
-        parts = torch.split(images_BCHW, TOGETHER if self._leaves_out else len(images_BCHW) or 1)
-        hidden_BSD = torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
         if not fast and sure >= 1:
-            return self._read_in_full(hidden_BSD)
-        if self.ctc is None:
-            raise BadInput("this model has no fast way to read: it was trained with model.ctc: 0")
-        drafted = self.ctc.read(self.encoder.columns(hidden_BSD))
+            return self._read_in_full(seen_BSD)
+        drafted = self._columns().read(self.encoder.columns(seen_BSD))
         if fast:
             return drafted
         longest = self.section.max_length  # there are as many columns, or more
-        unsure_B = (drafted.log_probs.sum(dim=1) + drafted.ending).exp() < sure
+        unsure_B = drafted.total.exp() < sure
         rows = (unsure_B | (drafted.lengths > longest)).nonzero()[:, 0]
         ids_BL, log_probs_BL = drafted.ids[:, :longest], drafted.log_probs[:, :longest]
         lengths_B, ending_B = drafted.lengths, drafted.ending
         if len(rows):
-            full = self._read_in_full(hidden_BSD[rows])
+            full = self._read_in_full(seen_BSD[rows])
             ids_BL[rows], log_probs_BL[rows] = full.ids, full.log_probs.to(log_probs_BL.dtype)
             lengths_B[rows], ending_B[rows] = full.lengths, full.ending.to(ending_B.dtype)
         return Reading(ids_BL, lengths_B, log_probs_BL, ending_B)
+
+    @torch.no_grad()
+    def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
+        """By the decoder, left to right; `fast`: by the columns."""
+        if fast:
+            return self._columns().said_as(self.encoder.columns(seen_BSD)[rows_N], ids_NT, lengths_N)
+        orders_N1T = self.left_to_right(lengths_N)[:, None]
+        log_probs_NT = self.log_probs(seen_BSD[rows_N], ids_NT, lengths_N, orders_N1T)[:, 0]
+        return reading_of(ids_NT, log_probs_NT)
+
+    def _columns(self) -> CtcHead:
+        if self.ctc is None:
+            raise BadInput("this model has no fast way to read: it was trained with model.ctc: 0")
+        return self.ctc
 
     def _read_in_full(self, hidden_BSD: Tensor) -> Reading:
         pictures = self.pictures(hidden_BSD)
@@ -277,21 +291,6 @@ def earlier(orders: Tensor) -> Tensor:
 def with_start(mask: Tensor) -> Tensor:
     """A mask over positions (…, T, T) as one over <sos> and the characters of all positions but the last."""
     return torch.cat([torch.ones_like(mask[..., :1]), mask[..., :-1]], dim=-1)
-
-
-def first_end(ids_BT: Tensor) -> Tensor:
-    """Where the first <eos> stands, (B,). There is one."""
-    return (ids_BT == END).int().argmax(dim=1)
-
-
-def reading_of(ids_BT: Tensor, log_prob_BT: Tensor) -> Reading:
-    """What stands before the first <eos>."""
-    lengths_B = first_end(ids_BT)
-    behind_BL = torch.arange(ids_BT.size(1) - 1, device=ids_BT.device) >= lengths_B[:, None]
-    ending_B = log_prob_BT.gather(1, lengths_B[:, None])[:, 0]
-    return Reading(
-        ids_BT[:, :-1].masked_fill(behind_BL, PAD), lengths_B, log_prob_BT[:, :-1].masked_fill(behind_BL, 0.0), ending_B
-    )
 
 
 def _of_rows(layers: Sequence[KeyValue], rows: Tensor) -> list[KeyValue]:

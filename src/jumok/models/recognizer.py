@@ -3,6 +3,7 @@ way, behind one interface.
 
     losses(pictures, characters) -> −log p(characters | picture), row by row
     read(pictures)               -> characters, and how sure the model is of each
+    said_as(seen, rows, words)   -> how likely words are that somebody else has thought of
 
 CTC (Graves et al. 2006) is the decoder that is here: every column of the picture says a character or nothing (blank),
 all for themselves, and the loss sums over all ways to say the word.
@@ -16,12 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from jumok.layers.characters import CharacterHead
-from jumok.layers.ctc import BLANK, best_path, ctc_loss
+from jumok.layers.ctc import BLANK, NEVER, best_path, ctc_loss, said_as
 from jumok.layers.dropout import Dropout
 from jumok.models.recognizer_encoders import build_encoder
 from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
-from jumok.text.special import END, START, UNKNOWN
+from jumok.text.special import END, PAD, START, UNKNOWN
 
 TOGETHER = 64  # pictures that a CPU looks at together: of more, what lies between two layers leaves its cache
 
@@ -34,6 +35,26 @@ class Reading:
     lengths: Tensor  # (B,)
     log_probs: Tensor  # (B, L) log p of each character; 0 after the end
     ending: Tensor  # (B,) log p of ending there (CTC: of all blanks on the best path)
+
+    @property
+    def total(self) -> Tensor:
+        """log p of all of it, (B,)."""
+        return self.log_probs.sum(dim=1) + self.ending
+
+
+def reading_of(ids_BT: Tensor, log_prob_BT: Tensor) -> Reading:
+    """What stands before the first <eos>."""
+    lengths_B = first_end(ids_BT)
+    behind_BL = torch.arange(ids_BT.size(1) - 1, device=ids_BT.device) >= lengths_B[:, None]
+    ending_B = log_prob_BT.gather(1, lengths_B[:, None])[:, 0]
+    return Reading(
+        ids_BT[:, :-1].masked_fill(behind_BL, PAD), lengths_B, log_prob_BT[:, :-1].masked_fill(behind_BL, 0.0), ending_B
+    )
+
+
+def first_end(ids_BT: Tensor) -> Tensor:
+    """Where the first <eos> stands, (B,). There is one."""
+    return (ids_BT == END).int().argmax(dim=1)
 
 
 class Recognizer(nn.Module):
@@ -51,9 +72,23 @@ class Recognizer(nn.Module):
         """(B,) each: "loss", what is minimised, a sum over the row's characters; and its parts, for the log."""
         raise NotImplementedError
 
+    @torch.no_grad()
     def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """The likeliest characters, one by one. `fast`: by the quicker of two ways, where a model has two; `sure` below
         1: by the quicker one where that is so sure of the word."""
+        return self.written(self.look(images_BCHW), fast, sure)
+
+    def look(self, images_BCHW: Tensor) -> Tensor:
+        """What is seen of the pictures, (B, S, D)."""
+        seen_BSD: Tensor = self.encoder(images_BCHW)
+        return seen_BSD
+
+    def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        """`read`, of what was seen."""
+        raise NotImplementedError
+
+    def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
+        """Texts, each with the picture that it is for: how likely it is there. `ids` are as those of `losses`."""
         raise NotImplementedError
 
 
@@ -67,10 +102,23 @@ class CtcHead(nn.Module):
 
     def losses(self, columns_BCD: Tensor, ids_BT: Tensor, lengths_B: Tensor) -> Tensor:
         """−log p of each row's characters, (B,); 0 for a row that so many columns cannot say."""
-        longest = ids_BT.size(1) - 1  # the last place is for <eos> alone
-        asked_BS = torch.cat([torch.full_like(ids_BT[:, :1], BLANK), ids_BT[:, :longest]], dim=1)
-        found_BCS = self.head.among(self.dropout(columns_BCD), asked_BS)
-        return ctc_loss(found_BCS[..., 1:], found_BCS[..., 0], ids_BT[:, :longest], lengths_B)
+        ids_BS, log_probs_BCS = self._asked(columns_BCD, ids_BT)
+        return ctc_loss(log_probs_BCS[..., 1:], log_probs_BCS[..., 0], ids_BS, lengths_B)
+
+    def _asked(self, columns_BCD: Tensor, ids_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """A row's characters (B, S), and log p of nothing and of each of them in all columns, (B, C, 1 + S)."""
+        ids_BS = ids_BT[:, :-1]  # the last place is for <eos> alone
+        asked_BS = torch.cat([torch.full_like(ids_BT[:, :1], BLANK), ids_BS], dim=1)
+        return ids_BS, self.head.among(self.dropout(columns_BCD), asked_BS)
+
+    def said_as(self, columns_NCD: Tensor, ids_NT: Tensor, lengths_N: Tensor) -> Reading:
+        """Texts: each character in the column that has most to do with it, and all that is left to the whole text's
+        probability, which is the sum over all ways to say it, as its end."""
+        ids_NS, log_probs_NCS = self._asked(columns_NCD, ids_NT)
+        total_N, of_each_NS = said_as(log_probs_NCS[..., 1:], log_probs_NCS[..., 0], ids_NS, lengths_N)
+        total_N = torch.where(total_N > NEVER / 2, total_N, float("-inf"))
+        behind_NS = torch.arange(ids_NS.size(1), device=ids_NS.device) >= lengths_N[:, None]
+        return Reading(ids_NS.masked_fill(behind_NS, BLANK), lengths_N, of_each_NS, total_N - of_each_NS.sum(dim=1))
 
     @torch.no_grad()
     def read(self, columns_BCD: Tensor) -> Reading:
@@ -92,8 +140,12 @@ class CtcRecognizer(Recognizer):
         return {"loss": self.ctc.losses(columns_BCD, ids_BT, lengths_B)}
 
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
-        return self.ctc.read(self.encoder.columns(self.encoder(images_BCHW)))
+    def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+        return self.ctc.read(self.encoder.columns(seen_BSD))
+
+    @torch.no_grad()
+    def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
+        return self.ctc.said_as(self.encoder.columns(seen_BSD)[rows_N], ids_NT, lengths_N)
 
 
 def build_recognizer(section: RecognizerSection, charset: Charset) -> Recognizer:

@@ -30,7 +30,7 @@ from jumok.models import decoder as recurrent
 from jumok.models import transformer_decoder as transformer
 from jumok.models.decoder import RecurrentDecoding, build_decoder
 from jumok.models.encoder import Encoded
-from jumok.models.recognizer import Reading, Recognizer
+from jumok.models.recognizer import Reading, Recognizer, reading_of
 from jumok.models.seq2seq import HIDDEN_SCALE
 from jumok.models.transformer_decoder import TransformerDecoding
 from jumok.recipe.models import Seq2SeqSection, TransformerSection
@@ -94,10 +94,10 @@ class WritingRecognizer(Recognizer):
     # ------------------------------------------------------------ reading
 
     @torch.no_grad()
-    def read(self, images_BCHW: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
+    def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Greedy: the likeliest character after those that are there, until it is <eos> or there is no room."""
-        memory = self.encode(self.batch(images_BCHW))
-        rows, longest, device = len(images_BCHW), self.section.max_length, images_BCHW.device
+        memory: Any = self.writer.remember_picture(seen_BSD)
+        rows, longest, device = len(seen_BSD), self.section.max_length, seen_BSD.device
         cache, head = self.start(memory, rows, longest + 1), self.writer.head
         written_B = torch.full((rows,), START, device=device)
         ended_B = torch.zeros(rows, dtype=torch.bool, device=device)
@@ -120,6 +120,11 @@ class WritingRecognizer(Recognizer):
             ending_B = torch.where(ended_B, ending_B, last_B)
         ids_BL = torch.stack(ids, dim=1)
         return Reading(ids_BL, (ids_BL != PAD).sum(dim=1), torch.stack(log_probs, dim=1), ending_B)
+
+    @torch.no_grad()
+    def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
+        log_probs_NT = self.scores(seen_BSD[rows_N], ids_NT, lengths_N)
+        return reading_of(ids_NT, log_probs_NT)
 
     def batch(self, images_BCHW: Tensor) -> PictureBatch:
         """For the search."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from jumok.data.batch import END, Sequences
-from jumok.models.recognizer import Reading
+from jumok.models.recognizer import Reading, reading_of
 from jumok.models.recognizer_decoders import NO_CHARACTER, PictureBatch, WritingRecognizer
 from jumok.search.decoding import generate
 from jumok.search.options import SearchOptions
@@ -28,10 +28,7 @@ def search_pictures(model: WritingRecognizer, images_BCHW: Tensor, beam: int = 1
     rows = [hypotheses[0].tokens for hypotheses in found]
     written = Sequences.pad([[*tokens, END] for tokens in rows]).to(images_BCHW.device)
     lengths_B = written.lengths - 1
-    log_probs_BT = model.scores(stepper.seen, written.ids, lengths_B)
-    ending_B = log_probs_BT.gather(1, lengths_B[:, None])[:, 0]
-    text_BL = torch.arange(written.ids.size(1) - 1, device=images_BCHW.device) < lengths_B[:, None]
-    return Reading(written.ids[:, :-1] * text_BL, lengths_B, log_probs_BT[:, :-1] * text_BL, ending_B)
+    return reading_of(written.ids, model.scores(stepper.seen, written.ids, lengths_B))
 
 
 def reading_options(model: WritingRecognizer, beam: int = 1, nbest: int = 1) -> SearchOptions:

@@ -43,6 +43,7 @@ from jumok.models.recognizer_decoders import WritingRecognizer
 from jumok.models.recognizer_encoders import VitEncoder
 from jumok.recipe.sections import WIDEST_BEAM
 from jumok.search.pictures import search_pictures
+from jumok.tasks.known_words import Corrector, KnownWords
 from jumok.text.charset import Charset
 
 ROWS, ROWS_ON_GPU = TOGETHER, 256  # pictures looked at together
@@ -73,6 +74,7 @@ class Way:
     turn: bool = False  # try tall pictures turned, too
     precision: Precision = "float32"  # bfloat16, int8: faster, with small differences
     sure: float = 1.0  # words that the CTC head is this sure of are taken from it, only the others written in full
+    words: KnownWords | None = None  # what is likelier to stand there than anything else that looks the same
 
 
 class Seen(NamedTuple):
@@ -106,11 +108,21 @@ class TextReader:
         return ROWS_IF_SURE if way.sure < 1 else ROWS
 
     def read(
-        self, images: Sequence[Image], *, fast: bool = False, beam: int = 1, turn: bool = False, sure: float = 1.0
+        self,
+        images: Sequence[Image],
+        *,
+        fast: bool = False,
+        beam: int = 1,
+        turn: bool = False,
+        sure: float = 1.0,
+        words: Iterable[str] | KnownWords | None = None,
     ) -> list[Read]:
-        """The word in each picture, "" where there is none: files, or arrays (H, W) or (H, W, C) of bytes."""
+        """The word in each picture, "" where there is none: files, or arrays (H, W) or (H, W, C) of bytes. `words` are
+        likelier than other texts that look the same (tasks/known_words.py)."""
+        known = words if words is None or isinstance(words, KnownWords) else KnownWords(words)
         found = []
-        for seen in self.stream(map(_raw, images, range(1, len(images) + 1)), Way(fast, beam, turn, sure=sure)):
+        way = Way(fast, beam, turn, sure=sure, words=known)
+        for seen in self.stream(map(_raw, images, range(1, len(images) + 1)), way):
             if isinstance(seen.read, BadPicture):
                 raise seen.read
             found.append(seen.read)
@@ -188,10 +200,15 @@ class TextReader:
         # int8 is the encoder's alone: what is before and after it goes in bfloat16 then
         half = torch.autocast(self.device.type, torch.bfloat16, enabled=way.precision != "float32")
         with half, encoding_in(way.precision):
+            seen = None if way.words is None else self.model.look(images)
             if way.beam > 1 and isinstance(self.model, WritingRecognizer):
                 made = search_pictures(self.model, images, way.beam)
-            else:
+            elif seen is None:
                 made = self.model.read(images, way.fast, way.sure)
+            else:
+                made = self.model.written(seen, way.fast, way.sure)
+            if seen is not None and way.words is not None:
+                made = Corrector(self.model, self.charset, way.words, way.fast or way.sure < 1)(seen, made)
         ending = made.ending.double().cpu().numpy()
         log_probs = made.log_probs.double().cpu().numpy()
         if not (np.isfinite(ending).all() and np.isfinite(log_probs).all()):

@@ -48,7 +48,7 @@ def read_words(files: Sequence[str | Path]) -> WordList:
     for file in files:
         with_counts, words = _read(file)
         if not words:
-            raise BadInput(f"{file}: no words in it. render.words needs word lists or running text")
+            raise BadInput(f"{file}: no words in it: name a word list or running text")
         if not with_counts and _is_sorted(words):
             words.sort(key=_any_order)
             notes.append(
