@@ -20,7 +20,7 @@ WORDS = typer.Option(
     "as that, all else as it stands there. May be given several times.",
 )
 TRUST = typer.Option(
-    None, help="--words: how many times likelier one of them is than another text that looks the same. (default: 20)"
+    None, help="--words: how many times likelier one of them is than another text that looks the same. (default: 50)"
 )
 
 

@@ -29,7 +29,7 @@ from jumok.models.recognizer import Reading, Recognizer
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD
 
-TRUST = 20.0  # how many times likelier a word of the list is
+TRUST = 50.0  # how many times likelier a word of the list is
 SHORT = 4  # letters of a word of which one may be another; of a longer one two
 MOST_NEAR = 40  # words judged for one picture: those that take the fewest changes, the first in the list before others
 TOGETHER = 2048  # texts judged at once
@@ -40,12 +40,12 @@ class KnownWords:
 
     def __init__(self, words: Iterable[str], trust: float = TRUST) -> None:
         if not trust >= 1:
-            raise BadInput(f"trust {trust:g}: how many times likelier a word of the list is, 1 or more (20 is usual)")
+            raise BadInput(f"trust {trust:g}: how many times likelier a word of the list is, 1 or more (50 is usual)")
         self.trust = trust
         self.places = {word: place for place, word in enumerate(dict.fromkeys(map(small, words)))}
-        self._by_length: dict[int, list[str]] = {}
-        for word in self.places:
-            self._by_length.setdefault(len(word), []).append(word)
+        self._sorted = sorted(self.places, key=len)
+        self._lengths = np.array([len(word) for word in self._sorted], np.int64)
+        self._letters = np.array([_letters(word) for word in self._sorted], np.uint64)
 
     @staticmethod
     def of_files(files: Sequence[str | Path], trust: float = TRUST) -> KnownWords:
@@ -57,29 +57,32 @@ class KnownWords:
 
     def near(self, cores: Sequence[str]) -> list[list[str]]:
         """For each of these the words that few changes make of it, the nearest first."""
-        found: list[list[tuple[int, int, str]]] = [[] for _ in cores]
-        lengths: dict[int, list[int]] = {}
-        for number, core in enumerate(cores):
-            if core:
-                lengths.setdefault(len(core), []).append(number)
-        for length, numbers in lengths.items():
-            most = 1 if length <= SHORT else 2
-            words = [word for near in range(length - most, length + most + 1) for word in self._by_length.get(near, ())]
-            for number, changes in zip(numbers, _changes([cores[each] for each in numbers], words, most), strict=True):
-                places = np.flatnonzero(changes <= most).tolist()
-                found[number] = [(int(changes[each]), self.places[words[each]], words[each]) for each in places]
-        return [[word for *_, word in sorted(each)[:MOST_NEAR]] for each in found]
+        return [self._near(core) for core in cores]
+
+    def _near(self, core: str) -> list[str]:
+        if not core:
+            return []
+        from rapidfuzz.distance import Levenshtein
+
+        most = 1 if len(core) <= SHORT else 2
+        first, end = np.searchsorted(self._lengths, (len(core) - most, len(core) + most + 1)).tolist()
+        # a change takes one letter away and brings another: what differs in more letters need not be compared
+        apart = np.bitwise_count(self._letters[first:end] ^ _letters(core))
+        found = []
+        for place in (np.flatnonzero(apart <= 2 * most) + first).tolist():
+            word = self._sorted[place]
+            changes = Levenshtein.distance(core, word, score_cutoff=most)
+            if changes <= most:
+                found.append((changes, self.places[word], word))
+        return [word for *_, word in sorted(found)[:MOST_NEAR]]
 
 
-def _changes(cores: Sequence[str], words: Sequence[str], most: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """How many letters are another, too many or missing, (cores, words); more than `most` is `most` + 1."""
-    from rapidfuzz.distance import Levenshtein
-    from rapidfuzz.process import cdist
-
-    found = cdist(
-        cores, words, scorer=Levenshtein.distance, score_cutoff=most, dtype=np.uint8, workers=torch.get_num_threads()
-    )
-    return np.asarray(found, np.uint8)
+def _letters(word: str) -> np.uint64:
+    """A bit for each letter that comes in it; several letters may share one."""
+    bits = 0
+    for letter in word:
+        bits |= 1 << ord(letter) % 64
+    return np.uint64(bits)
 
 
 class Corrector:

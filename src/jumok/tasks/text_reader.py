@@ -47,7 +47,7 @@ from jumok.tasks.known_words import Corrector, KnownWords
 from jumok.text.charset import Charset
 
 ROWS, ROWS_ON_GPU = TOGETHER, 256  # pictures looked at together
-ROWS_IF_SURE = 4 * ROWS  # of which a CPU writes the few that it is not sure of together
+ROWS_IF_SURE = 4 * ROWS  # of which a CPU writes, or judges words for, the few that it is not sure of together
 TALL = 2  # times as high as wide: from here on a picture may be a word that was turned
 TURNS = (0, 90, 270)  # degrees, against the clock
 
@@ -105,7 +105,7 @@ class TextReader:
         """How many pictures are looked at together."""
         if self.device.type != "cpu":
             return ROWS_ON_GPU
-        return ROWS_IF_SURE if way.sure < 1 else ROWS
+        return ROWS_IF_SURE if way.sure < 1 or way.words is not None else ROWS
 
     def read(
         self,
