@@ -325,7 +325,7 @@ def test_pictures_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     """More of them than there is room for: each is read as ever."""
     model, images, seen = model_of(), images_of(24), []
     whole = {sure: model.read(images, sure=sure) for sure in (0.5, 1.0)}
-    monkeypatch.setattr("jumok.models.permuted.TOGETHER", 7)
+    monkeypatch.setattr("jumok.models.recognizer.TOGETHER", 7)
     model.encoder.register_forward_hook(lambda _, given, __: seen.append(len(given[0])))
     for sure, expected in whole.items():
         found = model.read(images, sure=sure)

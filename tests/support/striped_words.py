@@ -62,7 +62,7 @@ class StripeReader(Recognizer):
         """What is in doubt about a column, any other character may have as well; how many there are is certain."""
         ids, share = seen_BSD[rows_N, :, 0].long(), seen_BSD[rows_N, :, 1]
         length = (ids >= 4).long().cumprod(1).sum(1)
-        asked = ids_NT[:, :PLACES]
+        asked = torch.nn.functional.pad(ids_NT, (0, PLACES))[:, :PLACES]
         there = torch.arange(PLACES) < lengths_N[:, None]
         each = torch.where(asked == ids, share, (1 - share).clamp(min=1e-6)).log() * there
         ending = torch.full((len(ids),), ENDING).log() + self.place
@@ -74,13 +74,15 @@ def a_reader(**keys: object) -> TextReader:
     return TextReader(StripeReader(section).eval(), CHARSET, "squash", torch.device("cpu"))
 
 
-def striped(text: str, size: tuple[int, int] = (16, 64), sure: Sequence[float] | float = 0.9) -> np.ndarray:
+def striped(
+    text: str, size: tuple[int, int] = (16, 64), sure: Sequence[float] | float = 0.9, charset: Charset = CHARSET
+) -> np.ndarray:
     """(H, W, 3)"""
     height, width = size
     picture = np.zeros((height, width), np.uint8)
     each = [sure] * len(text) if isinstance(sure, float) else sure
     edges = [round(place * width / PLACES) for place in range(PLACES + 1)]
-    for place, (id, share) in enumerate(zip(CHARSET.encode(text), each, strict=True)):
+    for place, (id, share) in enumerate(zip([charset.ids[one] for one in text], each, strict=True)):
         picture[: height // 2, edges[place] : edges[place + 1]] = STEP * id
         picture[height // 2 :, edges[place] : edges[place + 1]] = round(255 * share)
     return picture[:, :, None].repeat(3, axis=2)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 WORDS = typer.Option(
     None,
     "--words",
-    help="Words in pictures: a list of words, or running text (also .gz). What looks nearly like one of them is read "
-    "as that, all else as it stands there. May be given several times.",
+    help="Words in pictures: a list of words, or running text (also .gz). A reading that few letters part from one of "
+    "them becomes that, where it is likely enough (--trust). May be given several times.",
 )
 TRUST = typer.Option(
     None, help="--words: how many times likelier one of them is than another text that looks the same. (default: 50)"
@@ -32,5 +32,7 @@ def known_words(words: list[Path] | None, trust: float | None) -> KnownWords | N
         if trust is not None:
             raise BadInput(f"--trust {trust:g} says how much the words of --words are trusted: give that too")
         return None
+    trust = reading.TRUST if trust is None else trust
     with options_as_typed("trust"):
-        return reading.KnownWords.of_files(words, reading.TRUST if trust is None else trust)
+        reading.check_trust(trust)
+    return reading.KnownWords.of_files(words, trust)

@@ -10,7 +10,7 @@ Unicode has them in the order of their letters, so these follow from the syllabl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import torch
@@ -84,16 +84,28 @@ class CharacterHead(nn.Module):
         """(B, T, S): log p of each of a row's ids, at every place of it."""
         return self._at(self.scores(hidden_BTD), ids_BS[:, None].expand(-1, hidden_BTD.size(1), -1))
 
+    def among_rows(self, hidden_BTD: Tensor, rows_N: Tensor, ids_NS: Tensor) -> Tensor:
+        """(N, T, S): the same for texts that are each for one of the rows, whose classes are computed once."""
+        place_T = torch.arange(hidden_BTD.size(1), device=hidden_BTD.device)
+
+        def at(part_BTV: Tensor, numbers_N1S: Tensor) -> Tensor:
+            return part_BTV[rows_N[:, None, None], place_T[:, None], numbers_N1S]
+
+        return self._by_parts(self.scores(hidden_BTD), ids_NS[:, None], at)
+
     def _at(self, scores: Sequence[Tensor], ids: Tensor) -> Tensor:
         """log p (…, S) of ids (…, S) by scores (…, part)."""
+        return self._by_parts(scores, ids, lambda part, numbers: part.gather(-1, numbers))
+
+    def _by_parts(self, scores: Sequence[Tensor], ids: Tensor, at: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """log p of ids, where `at` finds those of numbers in a part."""
         kinds, *letters = scores
         if self.first is None:
-            return kinds.gather(-1, ids)
+            return at(kinds, ids)
         syllable = ids >= self.first
-        found = kinds.gather(-1, ids.clamp(max=self.first))
-        numbers = apart((ids - self.first).clamp(min=0))
-        for part, number in zip(letters, numbers, strict=True):
-            found = found + part.gather(-1, number) * syllable
+        found = at(kinds, ids.clamp(max=self.first))
+        for part, numbers in zip(letters, apart((ids - self.first).clamp(min=0)), strict=True):
+            found = found + at(part, numbers) * syllable
         return found
 
     @torch.no_grad()

@@ -12,6 +12,7 @@ at it; so no order can let it tell what it saw, and one projection of it serves 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from jumok.layers.loss import wide
 from jumok.layers.multihead import KeyValue, Look, MultiHeadAttention
 from jumok.layers.position import Sinusoidal
 from jumok.layers.tap import Tap
-from jumok.models.recognizer import TOGETHER, CtcHead, Reading, Recognizer, first_end, reading_of
+from jumok.models.recognizer import CtcHead, Reading, Recognizer, first_end, reading_of
 from jumok.recipe.recognition import RecognizerSection
 from jumok.text.charset import Charset
 from jumok.text.special import END, PAD, START, UNKNOWN
@@ -130,12 +131,15 @@ class PermutedRecognizer(Recognizer):
     def log_probs(self, hidden_BSD: Tensor, ids_BT: Tensor, lengths_B: Tensor, orders_BKT: Tensor) -> Tensor:
         """log p of each character and of <eos> in each of K orders, (B, K, T); 0 for padding. An order has a number for
         each position: the smaller, the earlier."""
+        return self._in_orders(self.pictures(hidden_BSD), ids_BT, lengths_B, orders_BKT)
+
+    def _in_orders(self, pictures: Sequence[KeyValue], ids_BT: Tensor, lengths_B: Tensor, orders_BKT: Tensor) -> Tensor:
         rows, orders, places = orders_BKT.shape
         start_B1 = torch.full_like(ids_BT[:, :1], START)
         content = self.content(torch.cat([start_B1, ids_BT[:, :-1]], dim=1))
         mask_BQS = earlier(orders_BKT).flatten(1, 2)
-        queries_BQD = self.queries(rows).repeat(1, orders, 1)
-        hidden_BQD = self.decoded(queries_BQD, content, self.pictures(hidden_BSD), mask_BQS)
+        queries_BQD = self.queries(rows, 0, places).repeat(1, orders, 1)
+        hidden_BQD = self.decoded(queries_BQD, content, pictures, mask_BQS)
         found_BKT = self.head.of(hidden_BQD, ids_BT.repeat(1, orders)).view(rows, orders, places)
         real_BT = torch.arange(places, device=ids_BT.device) <= lengths_B[:, None]
         return found_BKT * real_BT[:, None]
@@ -161,10 +165,6 @@ class PermutedRecognizer(Recognizer):
 
     # ------------------------------------------------------------ reading
 
-    def look(self, images_BCHW: Tensor) -> Tensor:
-        parts = torch.split(images_BCHW, TOGETHER if self._leaves_out else len(images_BCHW) or 1)
-        return torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
-
     @torch.no_grad()
     def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """Left to right, then all again with the others known; `fast`: what the columns say (CTC). With `sure` below 1
@@ -173,7 +173,7 @@ class PermutedRecognizer(Recognizer):
             return self._read_in_full(seen_BSD)
         drafted = self._columns().read(self.encoder.columns(seen_BSD))
         if fast:
-            return drafted
+            return replace(drafted, drafted=torch.ones_like(drafted.lengths, dtype=torch.bool))
         longest = self.section.max_length  # there are as many columns, or more
         unsure_B = drafted.total.exp() < sure
         rows = (unsure_B | (drafted.lengths > longest)).nonzero()[:, 0]
@@ -183,16 +183,16 @@ class PermutedRecognizer(Recognizer):
             full = self._read_in_full(seen_BSD[rows])
             ids_BL[rows], log_probs_BL[rows] = full.ids, full.log_probs.to(log_probs_BL.dtype)
             lengths_B[rows], ending_B[rows] = full.lengths, full.ending.to(ending_B.dtype)
-        return Reading(ids_BL, lengths_B, log_probs_BL, ending_B)
+        return Reading(ids_BL, lengths_B, log_probs_BL, ending_B, torch.ones_like(unsure_B).index_fill(0, rows, False))
 
     @torch.no_grad()
     def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
         """By the decoder, left to right; `fast`: by the columns."""
         if fast:
-            return self._columns().said_as(self.encoder.columns(seen_BSD)[rows_N], ids_NT, lengths_N)
-        orders_N1T = self.left_to_right(lengths_N)[:, None]
-        log_probs_NT = self.log_probs(seen_BSD[rows_N], ids_NT, lengths_N, orders_N1T)[:, 0]
-        return reading_of(ids_NT, log_probs_NT)
+            return self._columns().said_as(self.encoder.columns(seen_BSD), rows_N, ids_NT, lengths_N)
+        orders_N1T = self.left_to_right(lengths_N)[:, None, : ids_NT.size(1)]
+        pictures = _of_rows(self.pictures(seen_BSD), rows_N)
+        return reading_of(ids_NT, self._in_orders(pictures, ids_NT, lengths_N, orders_N1T)[:, 0])
 
     def _columns(self) -> CtcHead:
         if self.ctc is None:

@@ -35,6 +35,7 @@ class Reading:
     lengths: Tensor  # (B,)
     log_probs: Tensor  # (B, L) log p of each character; 0 after the end
     ending: Tensor  # (B,) log p of ending there (CTC: of all blanks on the best path)
+    drafted: Tensor | None = None  # (B,) of a model with two ways to read: which rows the quicker one has read
 
     @property
     def total(self) -> Tensor:
@@ -80,15 +81,16 @@ class Recognizer(nn.Module):
 
     def look(self, images_BCHW: Tensor) -> Tensor:
         """What is seen of the pictures, (B, S, D)."""
-        seen_BSD: Tensor = self.encoder(images_BCHW)
-        return seen_BSD
+        parts = torch.split(images_BCHW, TOGETHER if images_BCHW.device.type == "cpu" else len(images_BCHW) or 1)
+        return torch.cat([self.encoder(part_BCHW) for part_BCHW in parts])
 
     def written(self, seen_BSD: Tensor, fast: bool = False, sure: float = 1.0) -> Reading:
         """`read`, of what was seen."""
         raise NotImplementedError
 
     def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
-        """Texts, each with the picture that it is for: how likely it is there. `ids` are as those of `losses`."""
+        """Texts, each with the picture that it is for: how likely it is there, by the quicker of two ways or (not
+        `fast`) by the other. `ids` are as those of `losses`, for texts that may be shorter: (N, n + 1) or more."""
         raise NotImplementedError
 
 
@@ -102,19 +104,20 @@ class CtcHead(nn.Module):
 
     def losses(self, columns_BCD: Tensor, ids_BT: Tensor, lengths_B: Tensor) -> Tensor:
         """−log p of each row's characters, (B,); 0 for a row that so many columns cannot say."""
-        ids_BS, log_probs_BCS = self._asked(columns_BCD, ids_BT)
+        ids_BS, asked_BS = self._asked(ids_BT)
+        log_probs_BCS = self.head.among(self.dropout(columns_BCD), asked_BS)
         return ctc_loss(log_probs_BCS[..., 1:], log_probs_BCS[..., 0], ids_BS, lengths_B)
 
-    def _asked(self, columns_BCD: Tensor, ids_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """A row's characters (B, S), and log p of nothing and of each of them in all columns, (B, C, 1 + S)."""
+    def _asked(self, ids_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """A row's characters (B, S), and nothing and each of them: what columns are asked for, (B, 1 + S)."""
         ids_BS = ids_BT[:, :-1]  # the last place is for <eos> alone
-        asked_BS = torch.cat([torch.full_like(ids_BT[:, :1], BLANK), ids_BS], dim=1)
-        return ids_BS, self.head.among(self.dropout(columns_BCD), asked_BS)
+        return ids_BS, torch.cat([torch.full_like(ids_BT[:, :1], BLANK), ids_BS], dim=1)
 
-    def said_as(self, columns_NCD: Tensor, ids_NT: Tensor, lengths_N: Tensor) -> Reading:
-        """Texts: each character in the column that has most to do with it, and all that is left to the whole text's
-        probability, which is the sum over all ways to say it, as its end."""
-        ids_NS, log_probs_NCS = self._asked(columns_NCD, ids_NT)
+    def said_as(self, columns_BCD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor) -> Reading:
+        """Texts: each character in the column that has most to do with it, and as its end whatever makes of these the
+        whole text's probability, which is the sum over all ways to say it."""
+        ids_NS, asked_NS = self._asked(ids_NT)
+        log_probs_NCS = self.head.among_rows(self.dropout(columns_BCD), rows_N, asked_NS)
         total_N, of_each_NS = said_as(log_probs_NCS[..., 1:], log_probs_NCS[..., 0], ids_NS, lengths_N)
         total_N = torch.where(total_N > NEVER / 2, total_N, float("-inf"))
         behind_NS = torch.arange(ids_NS.size(1), device=ids_NS.device) >= lengths_N[:, None]
@@ -145,7 +148,7 @@ class CtcRecognizer(Recognizer):
 
     @torch.no_grad()
     def said_as(self, seen_BSD: Tensor, rows_N: Tensor, ids_NT: Tensor, lengths_N: Tensor, fast: bool) -> Reading:
-        return self.ctc.said_as(self.encoder.columns(seen_BSD)[rows_N], ids_NT, lengths_N)
+        return self.ctc.said_as(self.encoder.columns(seen_BSD), rows_N, ids_NT, lengths_N)
 
 
 def build_recognizer(section: RecognizerSection, charset: Charset) -> Recognizer:

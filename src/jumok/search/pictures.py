@@ -19,15 +19,19 @@ from jumok.search.options import SearchOptions
 
 
 @torch.no_grad()
-def search_pictures(model: WritingRecognizer, images_BCHW: Tensor, beam: int = 1) -> Reading:
-    """The best text that a search finds for each picture. The caller puts the model in evaluation mode."""
+def search_pictures(
+    model: WritingRecognizer, images_BCHW: Tensor, beam: int = 1, seen_BSD: Tensor | None = None
+) -> Reading:
+    """The best text that a search finds for each picture (`seen`: what was seen of it, where that is known). The caller
+    puts the model in evaluation mode."""
     if not len(images_BCHW):
         return model.read(images_BCHW)
-    stepper = _Kept(model)
+    stepper = _Kept(model, seen_BSD)
     found = generate(stepper, model.batch(images_BCHW), reading_options(model, beam))
     rows = [hypotheses[0].tokens for hypotheses in found]
     written = Sequences.pad([[*tokens, END] for tokens in rows]).to(images_BCHW.device)
     lengths_B = written.lengths - 1
+    assert stepper.seen is not None
     return reading_of(written.ids, model.scores(stepper.seen, written.ids, lengths_B))
 
 
@@ -41,12 +45,14 @@ def reading_options(model: WritingRecognizer, beam: int = 1, nbest: int = 1) -> 
 class _Kept:
     """The model, and what its encoder made of the pictures: they are looked at once."""
 
-    def __init__(self, model: WritingRecognizer) -> None:
+    def __init__(self, model: WritingRecognizer, seen_BSD: Tensor | None = None) -> None:
+        self.seen = seen_BSD
         self.members = (model,)  # as an ensemble has them: a recorder finds the model it records
         self.writer, self.encoder = model.writer, model.encoder
         self.start, self.step, self.select = model.start, model.step, model.select
         self.join, self.coverage = model.join, model.coverage
 
     def encode(self, batch: PictureBatch) -> Any:
-        self.seen: Tensor = self.encoder(batch.images)
+        if self.seen is None:
+            self.seen = self.encoder(batch.images)
         return self.writer.remember_picture(self.seen)

@@ -202,13 +202,13 @@ class TextReader:
         with half, encoding_in(way.precision):
             seen = None if way.words is None else self.model.look(images)
             if way.beam > 1 and isinstance(self.model, WritingRecognizer):
-                made = search_pictures(self.model, images, way.beam)
+                made = search_pictures(self.model, images, way.beam, seen)
             elif seen is None:
                 made = self.model.read(images, way.fast, way.sure)
             else:
                 made = self.model.written(seen, way.fast, way.sure)
             if seen is not None and way.words is not None:
-                made = Corrector(self.model, self.charset, way.words, way.fast or way.sure < 1)(seen, made)
+                made = Corrector(self.model, self.charset, way.words)(seen, made)
         ending = made.ending.double().cpu().numpy()
         log_probs = made.log_probs.double().cpu().numpy()
         if not (np.isfinite(ending).all() and np.isfinite(log_probs).all()):
@@ -239,21 +239,34 @@ class TextReader:
 
     def _seen(self, held: Sequence[_Views], way: Way) -> Iterator[Seen]:
         """All that is held, read together."""
+        if way.words is not None and any(len(views.pixels) > 1 for views in held):
+            held = list(self._turned(held, replace(way, words=None)))
         pixels = [one for views in held for one in views.pixels]
         read = iter(self.look(np.stack(pixels), way) if pixels else [])
         for views in held:
             if views.broken is not None:
                 yield Seen(views.image, views.broken)
                 continue
-            tried = [replace(next(read), turned=turn) for turn, _ in zip(TURNS, views.pixels, strict=False)]
+            tried = [replace(next(read), turned=turn) for turn, _ in zip(views.turns, views.pixels, strict=False)]
             yield Seen(views.image, max(tried, key=_worth), views.thumbnail)
 
+    def _turned(self, held: Sequence[_Views], way: Way) -> Iterator[_Views]:
+        """Each turned as it is read best. A word that is only known to be likely says nothing about that."""
+        for views, seen in zip(held, self._seen(held, way), strict=True):
+            if isinstance(seen.read, BadPicture):
+                yield views
+                continue
+            turned = seen.read.turned
+            yield replace(views, pixels=[views.pixels[views.turns.index(turned)]], turns=(turned,))
 
-class _Views(NamedTuple):
+
+@dataclass(frozen=True)
+class _Views:
     image: RawImage  # without its bytes
     broken: BadPicture | None
     pixels: Sequence[Pixels] = ()  # (C, H, W) each; one for each of the turns
     thumbnail: Pixels | None = None
+    turns: Sequence[int] = TURNS
 
 
 def _worth(read: Read) -> tuple[bool, float]:
