@@ -55,6 +55,12 @@ frijole knewave rammetto-one bowlby-one changa-one squada-one francois-one pathw
 amatic-sc shadows-into-light indie-flower caveat-brush gochi-hand architects-daughter rock-salt covered-by-your-grace
 yellowtail damion norican playball oleo-script sonsie-one lily-script-one grand-hotel sail mr-dafoe marck-script
 """
+# Hangul as people write it with pens and brushes, and as signs have it: the same, of which Debian has few
+FONTSOURCE_HANGUL = """
+gaegu gamja-flower hi-melody poor-story cute-font east-sea-dokdo single-day stylish sunflower black-han-sans gugi
+song-myung gowun-dodum gowun-batang hahmlet ibm-plex-sans-kr dongle grandiflora-one diphylleia orbit bagel-fat-one
+moirai-one gasoek-one black-and-white-picture
+"""
 RARE = {"fonts-aenigma": 3}  # of the families of these packages, whose letters no sign has, one in so many is taken
 
 AT_ONCE = 4
@@ -105,7 +111,8 @@ def package_names() -> dict[str, list[str]]:
     latin = [f"fonts-{name}" for name in LATIN.split()] + OTHERS
     return {
         "latin": latin + [f"@fontsource/{name}" for name in FONTSOURCE.split()],
-        "hangul": [f"fonts-{name}" for name in HANGUL.split()],
+        "hangul": [f"fonts-{name}" for name in HANGUL.split()]
+        + [f"@fontsource/{name}" for name in FONTSOURCE_HANGUL.split()],
     }
 
 
@@ -156,12 +163,14 @@ def unpack(package: Path, folder: Path) -> None:
 
 
 def extract(stream: Any, folder: Path) -> None:
-    """Font files and the licence; of npm's slices only the Latin one, upright and italic, plain and bold."""
+    """Font files and the licence; of npm's slices only the Latin one, upright and italic, plain and bold, or that with
+    the common syllables and ASCII."""
+    slices = "korean" if folder.name.partition("+")[2] in FONTSOURCE_HANGUL.split() else "latin"
     with tarfile.open(fileobj=stream, mode="r|*") as archive:
         for member in archive:
             name = Path(member.name)
             licence = name.name in ("copyright", "LICENSE") and ("doc" in name.parts or "package" in name.parts)
-            slice_ = re.search(r"-latin-(400|700|900)-(normal|italic)\.woff$", name.name)
+            slice_ = re.search(rf"-{slices}-(400|700|900)-(normal|italic)\.woff$", name.name)
             wanted = name.suffix.lower() in (".ttf", ".otf", ".ttc") or slice_ or licence
             read = archive.extractfile(member) if wanted and member.isfile() else None
             if read:
