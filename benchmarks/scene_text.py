@@ -11,10 +11,10 @@ exact test).
 where that was made, the test set could not be opened (scene_text_words.py).
 
 Speed is from decoded pixels to text, as the peers': bringing crops to size is in, reading files is not; 300 crops,
-median of five rounds. In each round every way of reading is timed, and so are the peers, as many processes of theirs as
-there are threads here, which is how they are fastest. Beside a reader stands the fastest that Tesseract was in the same
-rounds, in any of three page modes, as Debian's program or in a process of Python. The report is OUT.json, and a table
-OUT.md.
+median of five rounds. In each round every way of reading is timed, and with the first reader so are the peers, as many
+processes of theirs as there are threads here, which is how they are fastest. Beside a reader stands the fastest that
+Tesseract was in these rounds, in any of three page modes, as Debian's program or in a process of Python. The report is
+OUT.json, and a table OUT.md.
 """
 
 from __future__ import annotations
@@ -131,10 +131,7 @@ def main() -> None:
                 for row in rows:
                     if row["run"] == path.stem:
                         row["words_per_second"] = found[row["way"]]
-                        row["peers_words_per_second"] = {name: found[name] for name in timed.asked}
                         print(row["run"], row["way"], row["words_per_second"], "words/s", flush=True)
-    if timed is not None:
-        timed.end()
     result = {
         "crops": len(crops),
         "labels": labels_digest(arguments.data),
@@ -142,6 +139,7 @@ def main() -> None:
         "threads": arguments.threads,
         "words": None if arguments.words is None else sum_of(arguments.words),
         "peers": {name: round(100 * peer["accuracy"], 2) for name, peer in read.items()},
+        "peers_words_per_second": timed.found if timed is not None else {},
         "readers": rows,
         "training": training,
     }
@@ -189,6 +187,7 @@ class PeersInTurn:
     def __init__(self, arguments: argparse.Namespace, crops: list[Crop], read: dict[str, Any]) -> None:
         self.encoded = [crop.encoded for crop in crops]
         self.asked: dict[str, dict[str, Any]] = {}
+        self.found: dict[str, float] = {}  # words a second, in the end
         self.peers: Peers | None = None
         if arguments.peers_python is None:
             return
@@ -214,13 +213,16 @@ class PeersInTurn:
         self.peers.read(**self.asked[name])
         return time.perf_counter() - started
 
-    def end(self) -> None:
+    def end(self, found: dict[str, float]) -> None:
+        self.found |= {name: found[name] for name in self.asked}
+        self.asked = {}
         if self.peers is not None:
             self.peers.end()
+            self.peers = None
 
 
 def speeds(reader: TextReader, peers: PeersInTurn, asked: dict[str, Way]) -> dict[str, float]:
-    """Words a second of each way, and of each peer."""
+    """Words a second of each way, and of each peer, where that has not been measured yet."""
     raw = [RawImage(str(number), None, data) for number, data in enumerate(peers.encoded)]
     decoded = [RawImage(one.name, None, pixels_of(one, 3)) for one in raw]
     times: dict[str, list[float]] = {name: [] for name in (*asked, *peers.asked)}
@@ -235,7 +237,9 @@ def speeds(reader: TextReader, peers: PeersInTurn, asked: dict[str, Way]) -> dic
             times[name].append(peers.seconds(name))
         if not turn:  # the first is for getting warm
             times = {name: [] for name in times}
-    return {name: round(len(peers.encoded) / statistics.median(each), 1) for name, each in times.items()}
+    found = {name: round(len(peers.encoded) / statistics.median(each), 1) for name, each in times.items()}
+    peers.end(found)
+    return found
 
 
 def as_markdown(result: dict[str, Any]) -> str:
@@ -249,7 +253,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]  # fmt: skip
     for row in result["readers"]:
-        speed, theirs = row.get("words_per_second"), row.get("peers_words_per_second") or {}
+        speed, theirs = row.get("words_per_second"), result["peers_words_per_second"]
         ratios = []
         for name in ("tesseract", "rapidocr"):
             fastest = max((each for peer, each in theirs.items() if peer.startswith(name)), default=0.0)
