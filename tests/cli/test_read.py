@@ -335,6 +335,7 @@ def test_lists_of_words(jumok: Any, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert [row[1] for row in rows(out)] == ["aab", "17"]
     assert rows(jumok(*pictures, "--words", listed, "--trust", "1")[1])[0][1] == "aXb"
+    assert rows(jumok(*pictures, "--words", listed, "--trust", "inf")[1])[0][1] == "aab"
     text = tmp_path / "text.txt.gz"
     with gzip.open(text, "wt", encoding="utf-8") as lines:
         lines.write('Ab "17", aab! baa.\n' * 3)
